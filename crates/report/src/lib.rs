@@ -1,1 +1,33 @@
-//! Under construction.
+//! The report: the only serialised model of asynctriage, and what a person reads of it.
+//!
+//! [`Report`] is the answer to a dump; [`HeapReport`], [`TaskReport`] and [`ObjectReport`] answer the narrower questions.
+//! Each is written as JSON by [`json`] and can be read back, so that a report saved on one machine is rendered on another.
+//!
+//! a terminal.
+//!
+//! Everything here may hold text out of a hostile dump. The model keeps it as it is; the renderers let nothing through
+//! that a terminal would act on.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
+
+mod model;
+
+pub use model::*;
+
+/// A report as JSON: indented, keys in the order of the contract, a newline at the end.
+///
+/// # Errors
+/// Only when a number of the report is not finite, which JSON cannot express.
+pub fn json<T: serde::Serialize>(report: &T) -> serde_json::Result<String> {
+    let mut out = serde_json::to_string_pretty(report)?;
+    out.push('\n');
+    Ok(out)
+}

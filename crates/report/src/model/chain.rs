@@ -1,0 +1,177 @@
+//! Chains: from one innermost wait to one outermost end, grouped when they are alike.
+
+use super::{Address, FrameKind, LeafKind, RootKind, VerdictState, is_false, is_one, is_zero};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Facts about a leaf or a root that have no field of their own, by name; addresses are strings as everywhere.
+pub type Details = BTreeMap<String, serde_json::Value>;
+
+/// Chains with the same frames, the same kind of leaf and the same kind of root.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct ChainGroup {
+    /// Name of the group within this report, `c1` for the first.
+    pub id: String,
+    /// Equal for equal chains of any dump of the same program: made of the frames' methods and awaits and the kinds of
+    /// leaf and root.
+    pub signature: String,
+    /// How many chains there are.
+    pub count: u64,
+    /// When the oldest of them began, in UTC as RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_seen: Option<String>,
+    /// For how long they have waited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_seconds: Option<Waiting>,
+    /// The frames, innermost first.
+    pub frames: Vec<Frame>,
+    /// What they wait for.
+    pub leaf: Leaf,
+    /// What they belong to; `null` when that is not known.
+    pub root: Option<Root>,
+    /// The chains one by one, capped.
+    pub members: Vec<Member>,
+    /// How many of `count` are not in `members`.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub members_left_out: u64,
+    /// Whether they hang.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+}
+
+/// For how long the chains of a group have waited, in seconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Waiting {
+    /// Shortest.
+    pub min: f64,
+    /// Middle one.
+    pub median: f64,
+    /// Longest.
+    pub max: f64,
+    /// What in the dump tells it.
+    pub how: String,
+}
+
+/// A suspended method, or what stands between two.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Frame {
+    /// The method as a C# programmer would write it.
+    pub method: String,
+    /// What it is.
+    pub kind: FrameKind,
+    /// The await it stands at, counted from 0 in the order of the source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub await_index: Option<u32>,
+    /// How often the frame follows itself; 1 when left out.
+    #[serde(skip_serializing_if = "is_one")]
+    pub repeat: u64,
+    /// Source file of the await.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Line of the await in `file`, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// The object of the frame in one member of the group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<Address>,
+    /// Raw name of the object's type.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub type_name: Option<String>,
+    /// Whether the method is `async void`.
+    #[serde(skip_serializing_if = "is_false")]
+    pub is_async_void: bool,
+    /// Whether the method is code of .NET or of a library rather than of the program.
+    #[serde(skip_serializing_if = "is_false")]
+    pub is_framework: bool,
+    /// The delegate behind a combinator or a `ContinueWith`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delegate: Option<String>,
+    /// How the frame was found, when that is not the usual way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<String>,
+}
+
+impl Default for Frame {
+    fn default() -> Self {
+        Self {
+            method: String::new(),
+            kind: FrameKind::default(),
+            await_index: None,
+            repeat: 1,
+            file: None,
+            line: None,
+            address: None,
+            type_name: None,
+            is_async_void: false,
+            is_framework: false,
+            delegate: None,
+            evidence: None,
+        }
+    }
+}
+
+/// The innermost wait of a chain.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Leaf {
+    /// What kind of wait it is.
+    pub kind: LeafKind,
+    /// What a person would call it: address of the server, count of the semaphore, due time of the timer.
+    pub text: String,
+    /// Facts in machine-readable form.
+    pub details: Details,
+    /// How it was recognised.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<String>,
+}
+
+/// The outermost end of a chain.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Root {
+    /// What kind of end it is.
+    pub kind: RootKind,
+    /// What a person would call it: method and path or route, the activity's name, the thread's name.
+    pub text: String,
+    /// Facts in machine-readable form.
+    pub details: Details,
+}
+
+/// One chain of a group.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Member {
+    /// Name of the chain within this report, `c1.2` for the second of the first group.
+    pub id: String,
+    /// The objects of its frames, innermost first.
+    pub boxes: Vec<Address>,
+    /// What this one waits for, when it differs from the leaf of the group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leaf: Option<String>,
+    /// What this one belongs to, when it differs from the root of the group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub root: Option<String>,
+    /// For how long this one has waited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_seconds: Option<f64>,
+}
+
+/// Whether the chains of a group hang, and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Verdict {
+    /// The judgement.
+    pub state: VerdictState,
+    /// What it rests on.
+    pub why: String,
+}
