@@ -1,8 +1,40 @@
 //! What was in the process.
-#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::arithmetic_side_effects))]
+//!
+//! [`Dump::open`] takes an ELF core as createdump, gdb or the kernel wrote it, packed or not, and gives one
+//! [`AddressSpace`] with honest faults, the threads with their registers, the mapped files, and facts about the
+//! process. Nothing here knows about .NET, except that the kinds of createdump are told apart.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 mod addr;
+mod backing;
+mod compress;
+mod dump;
+mod elf;
+mod error;
+mod kind;
 mod memory;
+mod pieces;
+mod record;
+mod registers;
+mod sniff;
+mod space;
+mod target;
 
 pub use addr::Addr;
+pub use compress::{Compression, CompressionFormat, StreamEnd};
+pub use dump::{Dump, MappedFile, OpenOptions, ProcessFacts, ThreadSnapshot, Truncation};
+pub use error::OpenError;
 pub use memory::{Fault, FaultReason, Memory};
+pub use registers::{Arm64Registers, Registers, X64Registers};
+pub use sniff::Looks;
+pub use space::{Access, AddressSpace, Region};
+pub use target::{Arch, Container, DumpKind, Os, Target};

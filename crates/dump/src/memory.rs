@@ -58,8 +58,12 @@ pub trait Memory: Sync {
         let (mut at, mut rest) = (addr, out);
         while !rest.is_empty() {
             let len = self.run(at).min(rest.len() as u64);
-            let Some(piece) = self.slice(at, len).filter(|p| !p.is_empty()) else { return false };
-            let Some((head, tail)) = rest.split_at_mut_checked(piece.len()) else { return false };
+            let Some(piece) = self.slice(at, len).filter(|p| !p.is_empty()) else {
+                return false;
+            };
+            let Some((head, tail)) = rest.split_at_mut_checked(piece.len()) else {
+                return false;
+            };
             head.copy_from_slice(piece);
             (at, rest) = (at + piece.len() as u64, tail);
         }
@@ -134,12 +138,25 @@ impl dyn Memory + '_ {
         self.read_into(addr, &mut out).then_some(out)
     }
 
-    /// The NUL-terminated UTF-8 text at `addr`, cut at `cap` bytes.
+    /// The NUL-terminated UTF-8 text at `addr`, cut at `cap` bytes or where memory ends; `None` when nothing is readable.
     #[must_use]
     pub fn c_str(&self, addr: Addr, cap: u64) -> Option<String> {
-        let len = self.run(addr).min(cap);
-        let bytes = self.slice(addr, len).filter(|b| !b.is_empty())?;
-        let text = bytes.split(|b| *b == 0).next()?;
-        Some(String::from_utf8_lossy(text).into_owned())
+        let (mut at, mut left, mut text) = (addr, cap, Vec::new());
+        while left > 0 {
+            // in small steps: most texts are short, and everything that is read counts as needed
+            let step = self.run(at).min(left).min(C_STR_STEP);
+            let Some(bytes) = self.slice(at, step).filter(|b| !b.is_empty()) else {
+                break;
+            };
+            text.extend(bytes.iter().take_while(|b| **b != 0));
+            if bytes.contains(&0) {
+                return Some(String::from_utf8_lossy(&text).into_owned());
+            }
+            (at, left) = (at + step, left.saturating_sub(step));
+        }
+        (!text.is_empty()).then(|| String::from_utf8_lossy(&text).into_owned())
     }
 }
+
+/// Bytes of a text that are read at a time.
+const C_STR_STEP: u64 = 128;

@@ -1,0 +1,42 @@
+//! The bytes of the dump file, wherever they live.
+
+use std::fs::File;
+use std::io;
+use std::ops::Deref;
+
+use memmap2::Mmap;
+
+/// The whole dump, mapped from the file or held in memory.
+#[derive(Debug)]
+pub(crate) enum Backing {
+    /// The mapped file.
+    Mapped(Mmap),
+    /// Decompressed, or handed over by the caller.
+    Owned(Vec<u8>),
+}
+
+impl Backing {
+    /// Maps `file`. The dump must not be modified or cut while it is read.
+    #[expect(
+        unsafe_code,
+        reason = "mapping a file is unsafe by nature; this is the only place that does it"
+    )]
+    pub(crate) fn map(file: &File) -> io::Result<Self> {
+        // SAFETY: the mapping is private to this value and read-only, and every range taken from it is checked against
+        // the length it was made with. What remains is another process changing or cutting the file meanwhile; that is
+        // excluded by the documented contract of `Dump::open`, as with every tool that maps its input.
+        unsafe { Mmap::map(file) }.map(Self::Mapped)
+    }
+}
+
+impl Deref for Backing {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Mapped(map) => map,
+            Self::Owned(bytes) => bytes,
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! A dump: one address space, and what is known about the process around it.
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use crate::backing::Backing;
+use crate::compress::{self, Compression};
+use crate::elf::{Core, Notes, Segments, note_segments};
+use crate::sniff::{self, Looks};
+use crate::{
+    Addr, AddressSpace, Container, DumpKind, Memory, OpenError, Os, Registers, Target, kind,
+};
+
+/// An opened dump.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Dump {
+    /// The memory of the process.
+    pub memory: AddressSpace,
+    /// The file format.
+    pub container: Container,
+    /// How much of the process the dump holds, told by measurement.
+    pub kind: DumpKind,
+    /// The machine that the process ran on.
+    pub target: Target,
+    /// Threads in the order of the dump: the main thread comes first in createdump's and gdb's, the thread that
+    /// crashed in the kernel's.
+    pub threads: Vec<ThreadSnapshot>,
+    /// Files that the process had mapped, in the order of the dump.
+    pub files: Vec<MappedFile>,
+    /// Facts about the process.
+    pub process: ProcessFacts,
+    /// What is missing because the file is cut; `None` when nothing is.
+    pub truncated: Option<Truncation>,
+    /// How the file was compressed.
+    pub compression: Option<Compression>,
+    /// Size of the dump in bytes, after unpacking.
+    pub file_len: u64,
+}
+
+/// How to open a dump.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    /// Compressed dumps that unpack to more bytes than this are refused.
+    pub max_decompressed: u64,
+    /// Whether to record which parts of the file are read; see [`AddressSpace::touched`] and [`trim`](crate::trim()).
+    pub record_pages: bool,
+}
+
+impl Default for OpenOptions {
+    /// 8 GiB, no record.
+    fn default() -> Self {
+        Self {
+            max_decompressed: 8 << 30,
+            record_pages: false,
+        }
+    }
+}
+
+/// A thread at the moment of the dump.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadSnapshot {
+    /// The id that the operating system gave it.
+    pub id: u32,
+    /// The signal that it was stopped by, as the dump states it; createdump's values mean nothing.
+    pub signal: Option<u32>,
+    /// Its registers.
+    pub registers: Registers,
+}
+
+/// A part of a file that the process had mapped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MappedFile {
+    /// Path inside the process; the kernel adds ` (deleted)` to the paths of removed files.
+    pub path: String,
+    /// First address.
+    pub start: Addr,
+    /// First address above.
+    pub end: Addr,
+    /// Where the mapped part begins in the file, in bytes.
+    pub file_offset: u64,
+}
+
+/// What the dump says about the process as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ProcessFacts {
+    /// Process id.
+    pub pid: Option<u32>,
+    /// Name of the program, at most 15 bytes.
+    pub command: Option<String>,
+    /// The begin of the command line, at most 80 bytes; createdump leaves it out.
+    pub arguments: Option<String>,
+    /// The signal that the process died of or was stopped by; createdump states it for crashes only (10 and 11 seen).
+    pub signal: Option<u32>,
+    /// Where the runtime (libcoreclr.so, or a single-file program) is loaded; createdump states it since 7.
+    pub runtime_base: Option<Addr>,
+    /// The exception that the process died of, where createdump was told.
+    pub exception_record: Option<Addr>,
+    /// The auxiliary vector: pairs of key and value, without the terminator.
+    pub auxv: Vec<(u64, u64)>,
+}
+
+impl ProcessFacts {
+    /// The value of `key` in the auxiliary vector.
+    #[must_use]
+    pub fn auxiliary(&self, key: u64) -> Option<u64> {
+        self.auxv
+            .iter()
+            .find(|(k, _)| *k == key)
+            .map(|(_, value)| *value)
+    }
+}
+
+/// What a cut file lacks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Truncation {
+    /// Bytes of memory that the headers promise and the file does not hold; more are unknown when headers are lost.
+    pub missing_bytes: u64,
+    /// Regions that lack some or all of their bytes.
+    pub regions: usize,
+    /// Entries of the list of regions that are lost themselves.
+    pub lost_headers: u64,
+}
+
+/// Bytes that are looked at to see what a file is.
+const HEAD: usize = 4096;
+
+impl Dump {
+    /// Opens the dump at `path`, packed with gzip or zstd or not at all.
+    ///
+    /// An uncompressed dump is mapped, not read: it must not be modified or cut while it is in use.
+    ///
+    /// # Errors
+    /// Every reason why nothing useful can be read; a cut dump is no error.
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
+        let info = fs::metadata(path).map_err(|e| OpenError::from_io(path, e))?;
+        if info.is_dir() {
+            return Err(OpenError::IsDirectory(path.to_path_buf()));
+        }
+        if !info.is_file() {
+            return Err(OpenError::NotAFile(path.to_path_buf()));
+        }
+        if info.len() == 0 {
+            return Err(OpenError::Empty);
+        }
+        let file = File::open(path).map_err(|e| OpenError::from_io(path, e))?;
+        let map = Backing::map(&file).map_err(|e| OpenError::from_io(path, e))?;
+        Self::from_backing(map, options)
+    }
+
+    /// Opens a dump that is in memory already, packed or not.
+    ///
+    /// # Errors
+    /// As [`Dump::open`].
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, OpenError> {
+        Self::from_bytes_with(bytes, &OpenOptions::default())
+    }
+
+    /// [`Dump::from_bytes`] with options.
+    ///
+    /// # Errors
+    /// As [`Dump::open`].
+    pub fn from_bytes_with(bytes: Vec<u8>, options: &OpenOptions) -> Result<Self, OpenError> {
+        Self::from_backing(Backing::Owned(bytes), options)
+    }
+
+    fn from_backing(backing: Backing, options: &OpenOptions) -> Result<Self, OpenError> {
+        let Some(format) = compress::detect(&backing) else {
+            return Self::from_plain(backing, None, options);
+        };
+        let (bytes, compression) = compress::unpack(format, &backing, options.max_decompressed)?;
+        Self::from_plain(Backing::Owned(bytes), Some(compression), options)
+    }
+
+    fn from_plain(
+        backing: Backing,
+        compression: Option<Compression>,
+        options: &OpenOptions,
+    ) -> Result<Self, OpenError> {
+        match sniff::looks(backing.get(..HEAD).unwrap_or(&backing)) {
+            Looks::ElfCore => Self::from_core(backing, compression, options),
+            Looks::Minidump => Err(OpenError::Minidump),
+            Looks::Empty => Err(OpenError::Empty),
+            other => Err(OpenError::NotADump(other)),
+        }
+    }
+
+    fn from_core(
+        backing: Backing,
+        compression: Option<Compression>,
+        options: &OpenOptions,
+    ) -> Result<Self, OpenError> {
+        let file_len = backing.len() as u64;
+        let core = Core::parse(&backing)?;
+        let (arch, segments) = (core.arch, Segments::read(&core, file_len));
+        let mut notes = Notes::read(&note_segments(&core, &backing), arch);
+        let truncated = (segments.lost != Truncation::default()).then_some(segments.lost);
+        let memory = AddressSpace::new(
+            backing,
+            segments.pieces,
+            segments.regions,
+            options.record_pages,
+        );
+        if memory.ranges().next().is_none() {
+            return Err(OpenError::NoMemory {
+                truncated: truncated.is_some(),
+            });
+        }
+        add_diagnostics_info(&memory, &mut notes.process);
+        Ok(Self {
+            kind: kind::measure(&memory, &notes),
+            memory,
+            container: Container::ElfCore,
+            target: Target {
+                os: Os::Linux,
+                arch,
+            },
+            threads: notes.threads,
+            files: notes.files,
+            process: notes.process,
+            truncated,
+            compression,
+            file_len,
+        })
+    }
+}
+
+/// Where createdump puts a page of its own, which was not memory of the process (x64 and arm64, 8 to 11).
+const DIAGNOSTICS_INFO: Addr = Addr(0x7FFF_FFF1_0000);
+/// How that page begins.
+const DIAGNOSTICS_MAGIC: &[u8] = b"DIAGINFOHEADER\0";
+
+/// Reads createdump's page: version at 16, exception record at 24 and, since version 2, the runtime's base at 32.
+fn add_diagnostics_info(memory: &AddressSpace, process: &mut ProcessFacts) {
+    let is_there = memory
+        .slice(DIAGNOSTICS_INFO, 40)
+        .is_some_and(|page| page.starts_with(DIAGNOSTICS_MAGIC));
+    if !is_there {
+        return;
+    }
+    let memory: &dyn Memory = memory;
+    process.exception_record = memory.ptr(DIAGNOSTICS_INFO + 24).and_then(Addr::non_null);
+    if memory
+        .u32(DIAGNOSTICS_INFO + 16)
+        .is_some_and(|version| version >= 2)
+    {
+        process.runtime_base = memory.ptr(DIAGNOSTICS_INFO + 32).and_then(Addr::non_null);
+    }
+}

@@ -1,0 +1,135 @@
+//! The segment list as pieces of address space.
+
+use object::elf::{PF_R, PF_W, PF_X, PT_LOAD, PT_NOTE};
+
+use super::{Core, LE, ProgramHeader};
+use crate::pieces::{Content, Piece};
+use crate::{Access, Addr, Region, Truncation};
+
+/// What the `PT_LOAD` entries say.
+#[derive(Debug, Default)]
+pub(crate) struct Segments {
+    pub(crate) pieces: Vec<Piece>,
+    pub(crate) regions: Vec<Region>,
+    /// Bytes and segments past the end of the file.
+    pub(crate) lost: Truncation,
+}
+
+impl Segments {
+    /// Reads the segment list of `core`, whose file has `file_len` bytes.
+    pub(crate) fn read(core: &Core<'_>, file_len: u64) -> Self {
+        let mut out = Self::default();
+        out.lost.lost_headers = core.lost_headers;
+        for header in core.headers.iter().filter(|h| h.p_type.get(LE) == PT_LOAD) {
+            out.add(header, file_len);
+        }
+        out
+    }
+
+    fn add(&mut self, header: &ProgramHeader, file_len: u64) {
+        let part = Extent::new(header, file_len);
+        let (dumped, filed, end) = part.limits();
+        self.pieces.extend(
+            [
+                Piece {
+                    start: part.start,
+                    end: dumped,
+                    content: Content::At(part.offset),
+                },
+                Piece {
+                    start: dumped,
+                    end: filed,
+                    content: Content::Truncated,
+                },
+                Piece {
+                    start: filed,
+                    end,
+                    content: Content::NotDumped,
+                },
+            ]
+            .into_iter()
+            .filter(|p| p.start < p.end),
+        );
+        self.lost.missing_bytes = self
+            .lost
+            .missing_bytes
+            .saturating_add(filed.saturating_sub(dumped));
+        self.lost.regions = self
+            .lost
+            .regions
+            .saturating_add(usize::from(filed > dumped));
+        self.regions.push(Region {
+            start: Addr(part.start),
+            size: end.saturating_sub(part.start),
+            dumped: dumped.saturating_sub(part.start),
+            access: access(header),
+        });
+    }
+}
+
+/// One `PT_LOAD` entry, clipped to the file and to the address space.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    /// First address.
+    pub(crate) start: u64,
+    /// Where its bytes begin in the file.
+    pub(crate) offset: u64,
+    /// Bytes that the file really holds.
+    pub(crate) dumped: u64,
+    /// Bytes that the file should hold.
+    pub(crate) filed: u64,
+    /// Bytes that the process had.
+    pub(crate) size: u64,
+}
+
+impl Extent {
+    /// The extent of `header` in a file of `file_len` bytes.
+    pub(crate) fn new(header: &ProgramHeader, file_len: u64) -> Self {
+        let (start, offset) = (header.p_vaddr.get(LE), header.p_offset.get(LE));
+        let room = u64::MAX.wrapping_sub(start);
+        let filed = header.p_filesz.get(LE).min(room);
+        let size = header.p_memsz.get(LE).min(room).max(filed);
+        Self {
+            start,
+            offset,
+            dumped: filed.min(file_len.saturating_sub(offset)),
+            filed,
+            size,
+        }
+    }
+
+    /// The addresses after the dumped, the filed and all bytes.
+    fn limits(&self) -> (u64, u64, u64) {
+        let up = |len| self.start.saturating_add(len);
+        (up(self.dumped), up(self.filed), up(self.size))
+    }
+}
+
+fn access(header: &ProgramHeader) -> Access {
+    let flags = header.p_flags.get(LE);
+    Access {
+        read: flags.contains(PF_R),
+        write: flags.contains(PF_W),
+        execute: flags.contains(PF_X),
+    }
+}
+
+/// The note segments, each as far as the file goes; together no longer than the file, so that a core that lists
+/// the same notes again and again costs no more than an honest one.
+pub(crate) fn note_segments<'a>(core: &Core<'_>, file: &'a [u8]) -> Vec<&'a [u8]> {
+    let mut budget = file.len();
+    let notes = core.headers.iter().filter(|h| h.p_type.get(LE) == PT_NOTE);
+    let mut out = Vec::new();
+    for header in notes {
+        let start = usize::try_from(header.p_offset.get(LE)).unwrap_or(usize::MAX);
+        let len = usize::try_from(header.p_filesz.get(LE)).unwrap_or(usize::MAX);
+        let bytes = file.get(start..).unwrap_or_default();
+        let bytes = bytes.get(..len).unwrap_or(bytes);
+        let Some(rest) = budget.checked_sub(bytes.len()) else {
+            break;
+        };
+        budget = rest;
+        out.push(bytes);
+    }
+    out
+}

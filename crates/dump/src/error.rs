@@ -1,0 +1,158 @@
+//! Why a dump could not be opened, and what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::{CompressionFormat, Looks};
+
+/// Why a dump could not be opened. The message says what is wrong; [`OpenError::remedy`] says what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// No such file.
+    #[error("there is no file {}", .0.display())]
+    NotFound(PathBuf),
+    /// The user may not read it.
+    #[error("no permission to read {}", .0.display())]
+    PermissionDenied(PathBuf),
+    /// A directory.
+    #[error("{} is a directory", .0.display())]
+    IsDirectory(PathBuf),
+    /// A pipe, a socket or a device: it cannot be mapped, and reading it might wait for ever.
+    #[error("{} is not a regular file", .0.display())]
+    NotAFile(PathBuf),
+    /// Any other failure of the system.
+    #[error("cannot read {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// No bytes at all.
+    #[error("the file is empty")]
+    Empty,
+    /// The first bytes are not those of a dump.
+    #[error("this is not a memory dump; it looks like {0}")]
+    NotADump(Looks),
+    /// A Windows minidump.
+    #[error("this is a Windows minidump, which cannot be read yet")]
+    Minidump,
+    /// A core of a 32-bit process.
+    #[error("this is a core of a 32-bit process")]
+    ThirtyTwoBit,
+    /// A core of a big-endian machine.
+    #[error("this is a core of a big-endian machine")]
+    BigEndian,
+    /// A core of another processor; the number is the `e_machine` of its header.
+    #[error("this is a core of a processor that is not supported (ELF machine {0})")]
+    Machine(u16),
+    /// The list of segments cannot be found.
+    #[error("the core is damaged: {0}")]
+    Damaged(String),
+    /// A core that holds no memory at all.
+    #[error("the core holds no memory{}", if *truncated { ": the file ends before it" } else { "" })]
+    NoMemory {
+        /// Whether it should: the file is cut.
+        truncated: bool,
+    },
+    /// Unpacking went past the bound.
+    #[error("the unpacked dump is larger than {limit} bytes")]
+    TooLarge {
+        /// The bound.
+        limit: u64,
+    },
+    /// There is not enough memory to unpack the dump.
+    #[error("not enough memory to unpack the dump ({needed} bytes and more)")]
+    OutOfMemory {
+        /// Bytes asked for last.
+        needed: u64,
+    },
+    /// Not even the first bytes can be unpacked.
+    #[error("the file begins like {format} but cannot be unpacked")]
+    BadCompression {
+        /// The compression.
+        format: CompressionFormat,
+    },
+}
+
+/// How to get a dump that can be read.
+const TAKE_ANOTHER: &str = "take one with `dotnet-dump collect -p <pid>` or `createdump <pid>`";
+
+impl OpenError {
+    /// The error for a failed system call on `path`.
+    pub(crate) fn from_io(path: &Path, source: io::Error) -> Self {
+        let path = path.to_path_buf();
+        match source.kind() {
+            io::ErrorKind::NotFound => Self::NotFound(path),
+            io::ErrorKind::PermissionDenied => Self::PermissionDenied(path),
+            io::ErrorKind::IsADirectory => Self::IsDirectory(path),
+            _ => Self::Io { path, source },
+        }
+    }
+
+    /// What the user can do next: one sentence without a full stop.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::NotFound(_) => "check the path".into(),
+            Self::PermissionDenied(_) => {
+                "dumps belong to the user of the dumped process: run as that user, or change the owner of the file".into()
+            }
+            Self::IsDirectory(_) => "name the dump file inside it".into(),
+            Self::NotAFile(_) => "save the dump to a file first".into(),
+            Self::Io { .. } => "copy the dump to a local disk and try again".into(),
+            Self::Empty => format!("the disk was probably full when the dump was written; {TAKE_ANOTHER}"),
+            Self::NotADump(looks) => not_a_dump(looks),
+            Self::Minidump => "use a dump of a Linux process".into(),
+            Self::ThirtyTwoBit | Self::BigEndian | Self::Machine(_) => {
+                "use a dump of a 64-bit process on x64 or arm64".into()
+            }
+            Self::Damaged(_) => format!("copy the file again and compare the sizes, or {TAKE_ANOTHER}"),
+            Self::NoMemory { truncated: true } => "copy the file again and compare the sizes".into(),
+            Self::NoMemory { truncated: false } => format!("{TAKE_ANOTHER}, or set the process's coredump_filter to 0x33"),
+            Self::TooLarge { .. } | Self::OutOfMemory { .. } => {
+                "unpack the dump yourself and open the unpacked file: it then needs no memory".into()
+            }
+            Self::BadCompression { format } => format!("test it with `{}`, and copy the file again", tester(*format)),
+        }
+    }
+}
+
+fn tester(format: CompressionFormat) -> &'static str {
+    match format {
+        CompressionFormat::Gzip => "gzip -t",
+        CompressionFormat::Zstd => "zstd -t",
+    }
+}
+
+fn not_a_dump(looks: &Looks) -> String {
+    match looks {
+        Looks::Archive(name) => format!("unpack it first ({})", unpacker(name)),
+        Looks::Compressed(_, inner) => match **inner {
+            Looks::Minidump => "use a dump of a Linux process".into(),
+            _ => "unpack it and open the dump inside".into(),
+        },
+        Looks::Elf => {
+            format!("a dump of the running process is needed, not its program file: {TAKE_ANOTHER}")
+        }
+        Looks::Pe => {
+            format!("a dump of the running process is needed, not an assembly: {TAKE_ANOTHER}")
+        }
+        Looks::GcDump => format!("heap snapshots hold no field values; {TAKE_ANOTHER}"),
+        Looks::NetTrace => format!("traces hold no memory; {TAKE_ANOTHER}"),
+        Looks::Zeros => format!("the copy is broken or the disk was full; {TAKE_ANOTHER}"),
+        _ => TAKE_ANOTHER.into(),
+    }
+}
+
+fn unpacker(name: &str) -> &'static str {
+    match name {
+        "xz" => "xz -dk",
+        "bzip2" => "bzip2 -dk",
+        "lz4" => "lz4 -d",
+        "zip" => "unzip",
+        "tar" => "tar -xf",
+        _ => "7z x",
+    }
+}
