@@ -1,0 +1,63 @@
+//! The debug directory: which symbol file belongs to the image.
+
+use super::{PeImage, PeLayout};
+use asynctriage_dump::{Addr, Memory};
+
+/// Size of a debug directory entry.
+const ENTRY: u32 = 28;
+/// Most entries that are looked at; real images have up to five.
+const MAX_ENTRIES: u32 = 64;
+/// `IMAGE_DEBUG_TYPE_CODEVIEW`.
+const CODE_VIEW: u32 = 2;
+/// Minor version of an entry that names a portable PDB: `MP`.
+const PORTABLE: u16 = 0x504d;
+/// Signature of the record: `RSDS`.
+const RSDS: u32 = 0x5344_5352;
+/// Longest path that is kept, in bytes.
+const MAX_PATH: u64 = 1024;
+
+/// The record that ties an image to its symbol file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodeView {
+    /// Identifier of the build, in the byte order of the file.
+    pub guid: [u8; 16],
+    /// How often the symbol file was rewritten; 1 for portable PDBs.
+    pub age: u32,
+    /// The path that the compiler wrote the symbol file to.
+    pub path: String,
+    /// Whether the symbol file is a portable PDB.
+    pub portable: bool,
+}
+
+pub(super) fn code_view(image: &PeImage, memory: &dyn Memory) -> Option<CodeView> {
+    let directory = image.debug.non_empty()?;
+    let start = image.rva_to_addr(directory.rva)?;
+    let count = directory.size.checked_div(ENTRY)?.min(MAX_ENTRIES);
+    let entries = (0..count).map(|i| start.element(i.into(), ENTRY.into()));
+    // ahead-of-time compiled images have two records: the one of the native symbols and, behind it, that of the assembly
+    let records = entries.filter_map(|entry| record(image, memory, entry));
+    let mut all: Vec<_> = records.collect();
+    let best = all.iter().position(|r| r.portable).unwrap_or(0);
+    (best < all.len()).then(|| all.swap_remove(best))
+}
+
+fn record(image: &PeImage, memory: &dyn Memory, entry: Addr) -> Option<CodeView> {
+    if memory.u32(entry + 12)? != CODE_VIEW {
+        return None;
+    }
+    let at = match image.layout {
+        PeLayout::Loaded => image.rva_to_addr(memory.u32(entry + 20)?)?,
+        PeLayout::Flat => image.base + u64::from(memory.u32(entry + 24)?),
+    };
+    if memory.u32(at)? != RSDS {
+        return None;
+    }
+    let mut guid = [0; 16];
+    memory.read_into(at + 4, &mut guid).then_some(())?;
+    Some(CodeView {
+        guid,
+        age: memory.u32(at + 20)?,
+        path: memory.c_str(at + 24, MAX_PATH)?,
+        portable: memory.u16(entry + 10)? == PORTABLE,
+    })
+}
