@@ -1,0 +1,165 @@
+//! What kind of object a type's instances are, as far as waiting is concerned.
+//!
+//! Names are those of System.Private.CoreLib 8.0 to 11.0; a missing type means that the feature is not used (trimmed
+//! applications lose unused ones).
+
+use asynctriage_clr::{Runtime, Type};
+use asynctriage_dump::Addr;
+
+/// What instances of a type are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// The heap form of an async method that has suspended: a Task with the state machine inside.
+    Box,
+    /// The same for methods with a pooling builder; not a Task.
+    PooledBox,
+    /// The Task of a chain of runtime-async frames (.NET 11).
+    RuntimeAsyncTask,
+    /// A combinator or continuation that is itself a Task.
+    Combinator(Combinator),
+    /// Any other Task.
+    Task,
+    /// An IValueTaskSource: whoever awaits it hangs on a field of it.
+    Source,
+    /// A thread blocks until this is set by a task's completion.
+    BlockingWait,
+    /// Not awaited itself, but tells something about what is.
+    Helper(Helper),
+}
+
+/// Tasks that stand for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Combinator {
+    /// `Task.WhenAll`, and `ContinueWhenAll`.
+    WhenAll,
+    /// `Task.WhenAny`, and a thread in `Task.WaitAny`.
+    WhenAny,
+    /// `Task.WaitAsync`: a timeout or token around another task.
+    WaitAsync,
+    /// `Task.Unwrap`, also what `Task.Run` returns for an async delegate.
+    Unwrap,
+    /// A task made by `ContinueWith`.
+    ContinueWith,
+    /// `ValueTask.AsTask`: nothing but another face of a source.
+    AsTask,
+}
+
+/// Objects that explain others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Helper {
+    /// A TaskCompletionSource or a class derived from it; its `_task` is what is awaited.
+    CompletionSource,
+    /// The state of a `Parallel.ForEachAsync`, itself a TaskCompletionSource.
+    ForEachAsync,
+    /// A SemaphoreSlim: its queue of waiters.
+    Semaphore,
+    /// A channel.
+    Channel,
+    /// The pool's global queues.
+    PoolQueue,
+    /// A worker's own queue.
+    LocalQueue,
+    /// The managed thread pool.
+    Pool,
+    /// A pool of HTTP client connections.
+    HttpPool,
+    /// A request that Kestrel serves.
+    ServerRequest,
+    /// The object behind a pipe's reader and writer.
+    Pipe,
+}
+
+const TASK: &str = "System.Threading.Tasks.Task";
+const BOX: &str = "System.Runtime.CompilerServices.AsyncTaskMethodBuilder`1+AsyncStateMachineBox`1";
+const DEBUG_BOX: &str = "System.Runtime.CompilerServices.AsyncTaskMethodBuilder`1+DebugFinalizableAsyncStateMachineBox`1";
+const POOLED: &str = "System.Runtime.CompilerServices.PoolingAsyncValueTaskMethodBuilder`1+StateMachineBox`1";
+const RUNTIME_ASYNC: &str = "System.Runtime.CompilerServices.AsyncHelpers+RuntimeAsyncTask`1";
+/// The structure that most sources embed.
+pub(crate) const SOURCE_CORE: &str = "System.Threading.Tasks.Sources.ManualResetValueTaskSourceCore`1";
+
+const COMBINATORS: [(&str, Combinator); 11] = [
+    ("System.Threading.Tasks.Task+WhenAllPromise", Combinator::WhenAll),
+    ("System.Threading.Tasks.Task+WhenAllPromise`1", Combinator::WhenAll),
+    ("System.Threading.Tasks.TaskFactory+CompleteOnCountdownPromise", Combinator::WhenAll),
+    ("System.Threading.Tasks.TaskFactory+CompleteOnCountdownPromise`1", Combinator::WhenAll),
+    ("System.Threading.Tasks.Task+TwoTaskWhenAnyPromise`1", Combinator::WhenAny),
+    ("System.Threading.Tasks.TaskFactory+CompleteOnInvokePromise", Combinator::WhenAny),
+    ("System.Threading.Tasks.TaskFactory+CompleteOnInvokePromise`1", Combinator::WhenAny),
+    ("System.Threading.Tasks.Task+CancellationPromise`1", Combinator::WaitAsync),
+    ("System.Threading.Tasks.UnwrapPromise`1", Combinator::Unwrap),
+    ("System.Threading.Tasks.ValueTask+ValueTaskSourceAsTask", Combinator::AsTask),
+    ("System.Threading.Tasks.ValueTask`1+ValueTaskSourceAsTask", Combinator::AsTask),
+];
+
+const HELPERS: [(&str, Helper); 9] = [
+    ("System.Threading.SemaphoreSlim", Helper::Semaphore),
+    ("System.Threading.ThreadPoolWorkQueue", Helper::PoolQueue),
+    ("System.Threading.ThreadPoolWorkQueue+WorkStealingQueue", Helper::LocalQueue),
+    ("System.Threading.PortableThreadPool", Helper::Pool),
+    ("System.Net.Http.HttpConnectionPool", Helper::HttpPool),
+    ("System.IO.Pipelines.Pipe", Helper::Pipe),
+    ("System.Threading.Channels.BoundedChannel`1", Helper::Channel),
+    ("System.Threading.Channels.UnboundedChannel`1", Helper::Channel),
+    ("System.Threading.Channels.SingleConsumerUnboundedChannel`1", Helper::Channel),
+];
+
+/// The class of a type; `None` for the many that have nothing to do with waiting.
+pub(crate) fn classify(rt: &Runtime<'_>, mt: Addr) -> Option<Class> {
+    let ty = rt.ty(mt)?;
+    if ty.is_array() || rt.is_dynamic_continuation(mt) {
+        return None;
+    }
+    let name = rt.definition_name(&ty);
+    match &*name {
+        BOX | DEBUG_BOX => return Some(Class::Box),
+        POOLED => return Some(Class::PooledBox),
+        RUNTIME_ASYNC => return Some(Class::RuntimeAsyncTask),
+        "System.Threading.Tasks.Task+SetOnInvokeMres" | "System.Threading.Tasks.Task+SetOnCountdownMres" => return Some(Class::BlockingWait),
+        _ => {}
+    }
+    if let Some((_, helper)) = HELPERS.iter().find(|(n, _)| *n == &*name) {
+        return Some(Class::Helper(*helper));
+    }
+    if let Some((_, combinator)) = COMBINATORS.iter().find(|(n, _)| *n == &*name) {
+        return Some(Class::Combinator(*combinator));
+    }
+    by_hierarchy(rt, &ty).or_else(|| is_source(rt, &ty).then_some(Class::Source))
+}
+
+fn by_hierarchy(rt: &Runtime<'_>, ty: &Type) -> Option<Class> {
+    for level in rt.hierarchy(ty.mt) {
+        let name = rt.definition_name(&level);
+        match &*name {
+            TASK => {
+                let own = rt.definition_name(ty);
+                let continues = own.starts_with("System.Threading.Tasks.Continuation") && own.contains("From");
+                return Some(if continues { Class::Combinator(Combinator::ContinueWith) } else { Class::Task });
+            }
+            "System.Threading.Tasks.Parallel+ForEachAsyncState`1" => return Some(Class::Helper(Helper::ForEachAsync)),
+            "System.Threading.Tasks.TaskCompletionSource" | "System.Threading.Tasks.TaskCompletionSource`1" => {
+                return Some(Class::Helper(Helper::CompletionSource));
+            }
+            "Microsoft.AspNetCore.Server.Kestrel.Core.Internal.Http.HttpProtocol" => return Some(Class::Helper(Helper::ServerRequest)),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Own continuation fields, or the BCL's core embedded.
+fn is_source(rt: &Runtime<'_>, ty: &Type) -> bool {
+    if rt.definition_name(ty).starts_with("System.Threading.Tasks.Sources.") {
+        return false;
+    }
+    let fields = rt.instance_fields(ty);
+    let pipe_end = fields.contains_key("_pipe") && rt.definition_name(ty).starts_with("System.IO.Pipelines.Pipe+Default");
+    pipe_end || (fields.contains_key("_continuationState") && fields.contains_key("_continuation")) || !source_cores(rt, ty).is_empty()
+}
+
+/// Offsets from the object of the embedded source cores.
+pub(crate) fn source_cores(rt: &Runtime<'_>, ty: &Type) -> Vec<u64> {
+    let structures = rt.instance_fields(ty).values().filter(|f| f.kind == asynctriage_clr::FieldKind::ValueType);
+    let mut cores: Vec<u64> = structures.filter(|f| rt.field_type_name(f).is_some_and(|n| n == SOURCE_CORE)).map(|f| f.offset).collect();
+    cores.sort_unstable();
+    cores
+}

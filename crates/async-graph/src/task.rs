@@ -1,0 +1,102 @@
+//! Task: flags and fields.
+
+use asynctriage_clr::Runtime;
+use asynctriage_dump::Addr;
+
+/// Bits of Task.m_stateFlags (8.0 to 11.0).
+pub mod flags {
+    /// Its delegate has been called.
+    pub const DELEGATE_INVOKED: u32 = 0x2_0000;
+    /// Handed to a scheduler.
+    pub const STARTED: u32 = 0x1_0000;
+    /// Has no delegate: something else completes it.
+    pub const PROMISE: u32 = 0x400;
+    /// Ended with an exception.
+    pub const FAULTED: u32 = 0x20_0000;
+    /// Cancelled.
+    pub const CANCELED: u32 = 0x40_0000;
+    /// Ended well.
+    pub const RAN_TO_COMPLETION: u32 = 0x100_0000;
+    /// Waits for attached children.
+    pub const WAITING_ON_CHILDREN: u32 = 0x80_0000;
+    /// Any way of having ended.
+    pub const COMPLETED: u32 = FAULTED | CANCELED | RAN_TO_COMPLETION;
+}
+
+/// Where the fields of every Task are.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskFields {
+    action: u64,
+    state_object: u64,
+    continuation: u64,
+    state_flags: u64,
+    contingent: u64,
+}
+
+impl TaskFields {
+    /// Reads the offsets from the type itself.
+    pub(crate) fn find(rt: &Runtime<'_>) -> Option<Self> {
+        let ty = rt.ty(rt.core_type("System.Threading.Tasks", "Task")?)?;
+        let offset = |name| rt.instance_field(&ty, name).map(|f| f.offset.saturating_add(8));
+        Some(Self {
+            action: offset("m_action")?,
+            state_object: offset("m_stateObject")?,
+            continuation: offset("m_continuationObject")?,
+            state_flags: offset("m_stateFlags")?,
+            contingent: offset("m_contingentProperties")?,
+        })
+    }
+
+    /// `m_stateFlags`; 0 when unreadable.
+    #[must_use]
+    pub fn flags(&self, rt: &Runtime<'_>, task: Addr) -> u32 {
+        rt.memory().u32(task + self.state_flags).unwrap_or(0)
+    }
+
+    /// Whether the task has ended.
+    #[must_use]
+    pub fn completed(&self, rt: &Runtime<'_>, task: Addr) -> bool {
+        self.flags(rt, task) & flags::COMPLETED != 0
+    }
+
+    /// Slot and value of `m_continuationObject`.
+    #[must_use]
+    pub fn continuation(&self, rt: &Runtime<'_>, task: Addr) -> Option<(Addr, Addr)> {
+        let slot = task + self.continuation;
+        Some((slot, rt.memory().ptr(slot)?.non_null()?))
+    }
+
+    /// `m_action`: the delegate of a task with a body; of a box, its cached MoveNext.
+    #[must_use]
+    pub fn action(&self, rt: &Runtime<'_>, task: Addr) -> Option<Addr> {
+        rt.memory().ptr(task + self.action)?.non_null()
+    }
+
+    /// `m_stateObject`: of a box, its ExecutionContext.
+    #[must_use]
+    pub fn state_object(&self, rt: &Runtime<'_>, task: Addr) -> Option<Addr> {
+        rt.memory().ptr(task + self.state_object)?.non_null()
+    }
+
+    /// `m_contingentProperties`.
+    #[must_use]
+    pub fn contingent(&self, rt: &Runtime<'_>, task: Addr) -> Option<Addr> {
+        rt.memory().ptr(task + self.contingent)?.non_null()
+    }
+
+    /// The state as Task.Status would name it.
+    #[must_use]
+    pub fn status(&self, rt: &Runtime<'_>, task: Addr) -> &'static str {
+        let f = self.flags(rt, task);
+        match f {
+            _ if f & flags::FAULTED != 0 => "Faulted",
+            _ if f & flags::CANCELED != 0 => "Canceled",
+            _ if f & flags::RAN_TO_COMPLETION != 0 => "RanToCompletion",
+            _ if f & flags::WAITING_ON_CHILDREN != 0 => "WaitingForChildrenToComplete",
+            _ if f & flags::DELEGATE_INVOKED != 0 => "Running",
+            _ if f & flags::STARTED != 0 => "WaitingToRun",
+            _ if f & 0x200_0000 != 0 => "WaitingForActivation",
+            _ => "Created",
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! The managed heap: its segments, every object in them, references, and what the roots reach.
+
+mod index;
+mod mark;
+mod references;
+mod segments;
+mod walk;
+
+pub use index::{BadObject, Heap, HeapObject, Reachable, TypeCount};
+pub use segments::{HeapShape, Segment, SegmentKind};

@@ -1,0 +1,263 @@
+//! Where the fields of the runtime's own structures are: data files by version, and what the process says of itself.
+//!
+//! The built-in tables stand in `layouts/`: `coreclr.json` holds what is the same in every supported version, one file
+//! per operating system, architecture and minor version holds the rest, each with the evidence for it. Where the
+//! process carries a contract descriptor, its offsets are laid over the table's.
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// Major and minor version, operating system and processor that a table speaks of.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+pub(crate) struct Applies {
+    #[serde(default)]
+    pub(crate) os: String,
+    #[serde(default)]
+    pub(crate) arch: String,
+    #[serde(default)]
+    pub(crate) major: u32,
+    #[serde(default)]
+    pub(crate) minor: u32,
+}
+
+#[derive(Debug, Deserialize)]
+struct TableFile {
+    applies: Applies,
+    evidence: Vec<String>,
+    dac_table: BTreeMap<String, u64>,
+    types: BTreeMap<String, BTreeMap<String, u64>>,
+}
+
+const COMMON: &str = include_str!("../layouts/coreclr.json");
+const TABLES: [(&str, &str); 4] = [
+    ("linux-x64-8.0", include_str!("../layouts/linux-x64-8.0.json")),
+    ("linux-x64-9.0", include_str!("../layouts/linux-x64-9.0.json")),
+    ("linux-x64-10.0", include_str!("../layouts/linux-x64-10.0.json")),
+    ("linux-x64-11.0", include_str!("../layouts/linux-x64-11.0.json")),
+];
+
+/// A field that neither the table nor the process's descriptor knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the layout of {ty}.{field} is not known")]
+pub struct MissingField {
+    /// The runtime's name of the structure.
+    pub ty: &'static str,
+    /// The field's name in the contract descriptor, or the field's own where the descriptor has none.
+    pub field: &'static str,
+}
+
+/// Field offsets in bytes from the start of each structure, by the names that the contract descriptor uses.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    name: &'static str,
+    applies: Applies,
+    evidence: Vec<String>,
+    types: BTreeMap<String, BTreeMap<String, u64>>,
+    dac_table: BTreeMap<String, u64>,
+    from_descriptor: usize,
+}
+
+impl Layout {
+    /// The built-in tables for an operating system and processor (`linux`, `x64`), newest version last.
+    pub(crate) fn built_in(os: &str, arch: &str) -> Vec<Self> {
+        let common: Option<TableFile> = serde_json::from_str(COMMON).ok();
+        let tables = TABLES.iter().filter_map(|(name, text)| {
+            let table: TableFile = serde_json::from_str(text).ok()?;
+            let mut layout = Self {
+                name,
+                applies: table.applies,
+                evidence: table.evidence,
+                types: common.as_ref().map(|c| c.types.clone()).unwrap_or_default(),
+                dac_table: table.dac_table,
+                from_descriptor: 0,
+            };
+            layout.lay_over(table.types);
+            Some(layout)
+        });
+        tables.filter(|l| l.applies.os == os && l.applies.arch == arch).collect()
+    }
+
+    /// The versions that the built-in tables know, as `linux-x64-8.0`.
+    pub fn known() -> impl Iterator<Item = &'static str> {
+        TABLES.iter().map(|(name, _)| *name)
+    }
+
+    /// Lays what the process's own descriptor says over the table; returns how many offsets differ from it.
+    pub(crate) fn lay_over_descriptor(&mut self, types: BTreeMap<String, BTreeMap<String, u64>>) -> usize {
+        let known = types.iter().flat_map(|(ty, fields)| fields.iter().map(move |(f, v)| (ty, f, v)));
+        let mut differing = 0_usize;
+        for (ty, field, value) in known {
+            self.from_descriptor = self.from_descriptor.saturating_add(1);
+            let old = self.types.get(ty).and_then(|f| f.get(field));
+            differing = differing.saturating_add(usize::from(old.is_some_and(|old| old != value)));
+        }
+        self.lay_over(types);
+        differing
+    }
+
+    fn lay_over(&mut self, types: BTreeMap<String, BTreeMap<String, u64>>) {
+        for (ty, fields) in types {
+            self.types.entry(ty).or_default().extend(fields);
+        }
+    }
+
+    /// The table's name, as `linux-x64-10.0`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Major and minor version of the table.
+    #[must_use]
+    pub fn version(&self) -> (u32, u32) {
+        (self.applies.major, self.applies.minor)
+    }
+
+    /// What the table's numbers rest on.
+    #[must_use]
+    pub fn evidence(&self) -> &[String] {
+        &self.evidence
+    }
+
+    /// How many offsets the process's own contract descriptor gave.
+    #[must_use]
+    pub fn from_descriptor(&self) -> usize {
+        self.from_descriptor
+    }
+
+    /// Offset of a field, when it is known.
+    #[must_use]
+    pub fn get(&self, ty: &str, field: &str) -> Option<u64> {
+        self.types.get(ty)?.get(field).copied()
+    }
+
+    /// Offset of a field that nothing works without.
+    pub(crate) fn need(&self, ty: &'static str, field: &'static str) -> Result<u64, MissingField> {
+        self.get(ty, field).ok_or(MissingField { ty, field })
+    }
+
+    /// Index of a runtime variable in `g_dacTable`.
+    pub(crate) fn dac_index(&self, variable: &str) -> Option<u64> {
+        self.dac_table.get(variable).copied()
+    }
+}
+
+/// Declares structures whose members are offsets: a plain one must be known, one behind `;` may be.
+macro_rules! layouts {
+    ($($name:ident = $ty:literal { $($field:ident = $key:literal),* $(; $($opt:ident = $okey:literal),*)? })*) => {
+        $(
+            #[derive(Clone, Copy, Debug)]
+            pub(crate) struct $name { $(pub(crate) $field: u64,)* $($(pub(crate) $opt: Option<u64>,)*)? }
+
+            impl $name {
+                pub(crate) fn resolve(layout: &Layout) -> Result<Self, MissingField> {
+                    Ok(Self {
+                        $($field: layout.need($ty, $key)?,)*
+                        $($($opt: layout.get($ty, $okey),)*)?
+                    })
+                }
+            }
+        )*
+    };
+}
+
+layouts! {
+    MethodTableLayout = "MethodTable" {
+        flags = "MTFlags", base_size = "BaseSize", parent = "ParentMethodTable", module = "Module", auxiliary = "AuxiliaryData",
+        class = "EEClassOrCanonMT", per_inst = "PerInstInfo"; flags2 = "MTFlags2", rid16 = "TypeDefRid16"
+    }
+    ClassLayout = "EEClass" {
+        method_table = "MethodTable", field_list = "FieldDescList";
+        instance_fields = "NumInstanceFields", static_fields = "NumStaticFields", packed = "PackedFieldsOffset"
+    }
+    FieldDescLayout = "FieldDesc" { dword1 = "DWord1", dword2 = "DWord2", size = "Size" }
+    GenericsLayout = "GenericsDictInfo" { dictionaries = "NumDicts", arguments = "NumTypeArgs" }
+    ModuleLayout = "Module" {
+        pe_assembly = "PEAssembly", type_map = "TypeDefToMethodTableMap"; local_module = "DomainLocalModule"
+    }
+    LookupMapLayout = "ModuleLookupMap" { next = "Next", table = "TableData", count = "Count", flags = "SupportedFlagsMask" }
+    PeAssemblyLayout = "PEAssembly" { image = "PEImage" }
+    PeImageLayout = "PEImage" { loaded = "LoadedImageLayout"; flat = "FlatImageLayout" }
+    PeLayoutLayout = "PEImageLayout" { base = "Base", flags = "Flags" }
+    ThreadStoreLayout = "ThreadStore" { first = "FirstThreadLink", count = "ThreadCount" }
+    ThreadLayout = "Thread" {
+        state = "State", id = "Id", link = "LinkNext", os_id = "OSId", exposed = "ExposedObject";
+        stack_base = "CachedStackBase",
+        locals = "RuntimeThreadLocals", alloc_context = "AllocContext", tls = "ThreadLocalDataPtr"
+    }
+    GcVarsLayout = "GcDacVars" {
+        major = "Major", generation_size = "GenerationSize", generation_count = "TotalGenerationCount",
+        generation_table = "GenerationTable", ephemeral = "EphemeralHeapSegment", alloc_allocated = "AllocAllocated",
+        heap_count = "HeapCount", heaps = "Heaps", invalid_count = "StructureInvalidCount", handle_map = "HandleTableMap",
+        heap_fields = "GCHeapFieldOffsets", generation_fields = "GenerationFieldOffsets"
+    }
+    GenerationLayout = "Generation" { context = "AllocationContext", start_segment = "StartSegment" }
+    SegmentLayout = "HeapSegment" { allocated = "Allocated", mem = "Mem", flags = "Flags", next = "Next" }
+    AllocContextLayout = "GCAllocContext" { pointer = "Pointer", limit = "Limit" }
+}
+
+/// All layouts that the readers of this crate use, resolved once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Offsets {
+    pub(crate) method_table: MethodTableLayout,
+    pub(crate) class: ClassLayout,
+    pub(crate) field_desc: FieldDescLayout,
+    pub(crate) generics: GenericsLayout,
+    pub(crate) module: ModuleLayout,
+    pub(crate) lookup_map: LookupMapLayout,
+    pub(crate) pe_assembly: PeAssemblyLayout,
+    pub(crate) pe_image: PeImageLayout,
+    pub(crate) pe_layout: PeLayoutLayout,
+    pub(crate) thread_store: ThreadStoreLayout,
+    pub(crate) thread: ThreadLayout,
+    pub(crate) gc_vars: GcVarsLayout,
+    pub(crate) generation: GenerationLayout,
+    pub(crate) segment: SegmentLayout,
+    pub(crate) alloc_context: AllocContextLayout,
+}
+
+impl Offsets {
+    pub(crate) fn resolve(layout: &Layout) -> Result<Self, MissingField> {
+        Ok(Self {
+            method_table: MethodTableLayout::resolve(layout)?,
+            class: ClassLayout::resolve(layout)?,
+            field_desc: FieldDescLayout::resolve(layout)?,
+            generics: GenericsLayout::resolve(layout)?,
+            module: ModuleLayout::resolve(layout)?,
+            lookup_map: LookupMapLayout::resolve(layout)?,
+            pe_assembly: PeAssemblyLayout::resolve(layout)?,
+            pe_image: PeImageLayout::resolve(layout)?,
+            pe_layout: PeLayoutLayout::resolve(layout)?,
+            thread_store: ThreadStoreLayout::resolve(layout)?,
+            thread: ThreadLayout::resolve(layout)?,
+            gc_vars: GcVarsLayout::resolve(layout)?,
+            generation: GenerationLayout::resolve(layout)?,
+            segment: SegmentLayout::resolve(layout)?,
+            alloc_context: AllocContextLayout::resolve(layout)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_built_in_table_parses_and_resolves() {
+        let tables = Layout::built_in("linux", "x64");
+        assert_eq!(tables.len(), TABLES.len());
+        for table in tables {
+            Offsets::resolve(&table).unwrap_or_else(|e| panic!("{}: {e}", table.name()));
+            assert!(!table.evidence().is_empty(), "{} names no evidence", table.name());
+        }
+    }
+
+    #[test]
+    fn the_descriptor_wins_over_the_table_and_differences_are_counted() {
+        let mut table = Layout::built_in("linux", "x64").remove(2);
+        let said = BTreeMap::from([("Thread".to_owned(), BTreeMap::from([("OSId".to_owned(), 7), ("State".to_owned(), 0)]))]);
+        assert_eq!(table.lay_over_descriptor(said), 1);
+        assert_eq!(table.get("Thread", "OSId"), Some(7));
+        assert_eq!(table.from_descriptor(), 2);
+    }
+}

@@ -1,0 +1,320 @@
+//! Finding CoreCLR in a dump and making sure that the layouts fit before anything is believed.
+
+use crate::descriptor::Descriptor;
+use crate::gap::Gap;
+use crate::layout::{Layout, MissingField, Offsets};
+use crate::modules::ModuleCache;
+use crate::types::TypeCache;
+use crate::version::{Version, VersionSource};
+use asynctriage_dump::{Addr, Arch, Dump, Memory, Os};
+use asynctriage_image::elf::ElfImage;
+use std::fmt;
+
+/// Entries of `g_dacTable` that are looked at when an index does not hold what the layout table says (11.0.0 has fewer).
+const DAC_ENTRIES: u64 = 160;
+
+/// Why a dump cannot be analysed although it could be opened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RuntimeError {
+    /// No module of the process is a .NET runtime.
+    #[error("no .NET runtime in this dump{hint}")]
+    NotFound {
+        /// What was found instead, beginning with a separator; may be empty.
+        hint: String,
+    },
+    /// A .NET runtime whose layouts are not known.
+    #[error("{what} is not supported")]
+    Unsupported {
+        /// The runtime by name and version.
+        what: String,
+    },
+    /// The runtime's module is there, but what stands in it contradicts every layout that is known.
+    #[error("the .NET runtime at {base} cannot be read: {why}")]
+    Unreadable {
+        /// Load address of the runtime's module.
+        base: Addr,
+        /// Which check failed.
+        why: String,
+    },
+}
+
+impl RuntimeError {
+    /// What the user can do next.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::NotFound { .. } => {
+                "take the dump of the process that runs the .NET code (in a container often the child of a shell), with `dotnet-dump collect`, createdump or gcore".into()
+            }
+            Self::Unsupported { .. } => format!("supported are: {}", Layout::known().collect::<Vec<_>>().join(", ")),
+            Self::Unreadable { .. } => {
+                "the dump may be damaged, cut off, or of a build that differs from the released ones: take a full dump (`dotnet-dump collect --type Full`) and try again".into()
+            }
+        }
+    }
+}
+
+/// Addresses of the runtime's own variables and well-known types, all checked by content.
+#[derive(Clone, Copy, Debug)]
+pub struct Globals {
+    /// `g_dacTable` itself.
+    pub dac_table: Addr,
+    /// The native ThreadStore.
+    pub thread_store: Addr,
+    /// The GC's data table (GcDacVars).
+    pub gc_vars: Addr,
+    /// The only AppDomain.
+    pub app_domain: Addr,
+    /// MethodTable of free space in the heap.
+    pub free_mt: Addr,
+    /// MethodTable of System.String.
+    pub string_mt: Addr,
+    /// MethodTable of System.Object.
+    pub object_mt: Addr,
+    /// Module of System.Private.CoreLib.
+    pub core_lib: Addr,
+    /// EEClass that all continuation types share (.NET 11); null elsewhere.
+    pub continuation_class: Addr,
+}
+
+/// A .NET runtime inside a dump: the entry to everything in this crate.
+pub struct Runtime<'d> {
+    pub(crate) memory: &'d dyn Memory,
+    pub(crate) dump: &'d Dump,
+    pub(crate) offsets: Offsets,
+    layout: Layout,
+    /// Addresses that everything starts from.
+    pub globals: Globals,
+    /// Load address of the runtime's module.
+    pub base: Addr,
+    /// The version, when anything in the dump tells it.
+    pub version: Option<Version>,
+    /// How the version was learnt.
+    pub version_sources: Vec<VersionSource>,
+    /// Path of the runtime's module in the process.
+    pub path: Option<String>,
+    /// How the layouts were found and checked, a sentence each.
+    pub checks: Vec<String>,
+    pub(crate) types: TypeCache,
+    pub(crate) modules: ModuleCache<'d>,
+    pub(crate) startup_gaps: Vec<Gap>,
+}
+
+impl fmt::Debug for Runtime<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runtime").field("base", &self.base).field("version", &self.version).field("layout", &self.layout.name()).finish_non_exhaustive()
+    }
+}
+
+impl<'d> Runtime<'d> {
+    /// Finds the runtime of a dump and checks that its layouts fit.
+    ///
+    /// # Errors
+    /// When there is no runtime, none that is supported, or none that passes the checks.
+    pub fn open(dump: &'d Dump) -> Result<Self, RuntimeError> {
+        let memory: &dyn Memory = &dump.memory;
+        let found = locate(dump)?;
+        let (version, version_sources) = crate::version::find(memory, &found.image, found.path.as_deref());
+        let arch = match dump.target.arch {
+            Arch::X64 => "x64",
+            Arch::Arm64 => "arm64",
+        };
+        let os = match dump.target.os {
+            Os::Linux => "linux",
+            Os::Windows => "windows",
+        };
+        let mut candidates = Layout::built_in(os, arch);
+        if candidates.is_empty() {
+            return Err(RuntimeError::Unsupported { what: format!(".NET on {os}-{arch}") });
+        }
+        if let Some(v) = &version {
+            candidates.retain(|l| l.version() == (v.major, v.minor));
+            if candidates.is_empty() {
+                return Err(RuntimeError::Unsupported { what: format!(".NET {v}") });
+            }
+        }
+        let mut why = String::from("no layout table fits");
+        for layout in candidates.into_iter().rev() {
+            match Fitted::try_new(memory, &found, layout) {
+                Ok(fit) => return Ok(Self::new(dump, found, fit, version, version_sources)),
+                Err(e) => why = e,
+            }
+        }
+        Err(RuntimeError::Unreadable { base: found.image.base, why })
+    }
+
+    fn new(dump: &'d Dump, found: Found, fit: Fitted, version: Option<Version>, mut sources: Vec<VersionSource>) -> Self {
+        let told = fit.product_version.as_deref().and_then(Version::parse);
+        if let Some(v) = told {
+            sources.push(VersionSource { version: v, from: "contract descriptor" });
+        }
+        Self {
+            memory: &dump.memory,
+            dump,
+            offsets: fit.offsets,
+            layout: fit.layout,
+            globals: fit.globals,
+            base: found.image.base,
+            version: version.or(told),
+            version_sources: sources,
+            path: found.path,
+            checks: fit.checks,
+            types: TypeCache::default(),
+            modules: ModuleCache::default(),
+            startup_gaps: Vec::new(),
+        }
+    }
+
+    /// The memory of the process.
+    #[must_use]
+    pub fn memory(&self) -> &'d dyn Memory {
+        self.memory
+    }
+
+    /// The dump that the runtime was found in.
+    #[must_use]
+    pub fn dump(&self) -> &'d Dump {
+        self.dump
+    }
+
+    /// The layouts in use.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Gaps known since the runtime was found.
+    #[must_use]
+    pub fn gaps(&self) -> &[Gap] {
+        &self.startup_gaps
+    }
+}
+
+/// The module that is the runtime.
+struct Found {
+    image: ElfImage,
+    dac_table: Addr,
+    path: Option<String>,
+}
+
+fn locate(dump: &Dump) -> Result<Found, RuntimeError> {
+    let memory: &dyn Memory = &dump.memory;
+    let first_mappings = || dump.files.iter().filter(|f| f.file_offset == 0);
+    let named = first_mappings().filter(|f| f.path.ends_with("/libcoreclr.so")).map(|f| f.start);
+    let rest = first_mappings().filter(|f| !f.path.ends_with("/libcoreclr.so") && !f.path.ends_with(".dll")).map(|f| f.start);
+    for base in dump.process.runtime_base.into_iter().chain(named).chain(rest) {
+        let Ok(image) = ElfImage::parse(memory, base) else { continue };
+        let Some(dac_table) = image.symbol(memory, "g_dacTable") else { continue };
+        let path = dump.files.iter().find(|f| f.start <= base && base < f.end).map(|f| f.path.clone());
+        return Ok(Found { image, dac_table, path });
+    }
+    Err(not_found(dump))
+}
+
+/// Names what is there instead of a CoreCLR that can be read.
+fn not_found(dump: &Dump) -> RuntimeError {
+    let memory: &dyn Memory = &dump.memory;
+    let has = |name: &str| dump.files.iter().find(|f| f.path.rsplit('/').next().is_some_and(|n| n.starts_with(name)));
+    if let Some(core) = has("libcoreclr.so") {
+        let version = Version::from_path(&core.path);
+        return match version {
+            Some(v) if Layout::known().all(|l| !l.ends_with(&format!("-{}.{}", v.major, v.minor))) => RuntimeError::Unsupported { what: format!(".NET {v}") },
+            _ => RuntimeError::Unreadable { base: core.start, why: "its symbol g_dacTable cannot be read".into() },
+        };
+    }
+    if let Some(mono) = has("libmonosgen").or_else(|| has("libmono-")).or_else(|| has("mono-sgen")) {
+        return RuntimeError::Unsupported { what: format!("the Mono runtime ({})", mono.path) };
+    }
+    let native = dump.files.iter().filter(|f| f.file_offset == 0);
+    let aot = native.filter_map(|f| ElfImage::parse(memory, f.start).ok().map(|i| (f, i))).find(|(_, i)| i.symbol(memory, "DotNetRuntimeDebugHeader").is_some());
+    if let Some((file, _)) = aot {
+        return RuntimeError::Unsupported { what: format!("a NativeAOT program ({})", file.path) };
+    }
+    let hint = dump.files.first().map(|f| format!(": {} modules, none of them CoreCLR; the program is {}", dump.files.len(), f.path));
+    RuntimeError::NotFound { hint: hint.unwrap_or_default() }
+}
+
+/// A layout that passed the checks.
+struct Fitted {
+    layout: Layout,
+    offsets: Offsets,
+    globals: Globals,
+    checks: Vec<String>,
+    product_version: Option<String>,
+}
+
+impl Fitted {
+    fn try_new(memory: &dyn Memory, found: &Found, mut layout: Layout) -> Result<Self, String> {
+        let mut checks = vec![format!("built-in table {}", layout.name())];
+        let descriptor = found.image.symbol(memory, "DotNetRuntimeContractDescriptor").and_then(|h| Descriptor::read(memory, h));
+        let mut product_version = None;
+        if let Some(d) = descriptor {
+            product_version = d.texts.get("RuntimeProductVersionString").cloned();
+            let differing = layout.lay_over_descriptor(d.types);
+            checks.push(format!("contract descriptor in the dump: {} offsets, {differing} differ from the table", layout.from_descriptor()));
+        }
+        let offsets = Offsets::resolve(&layout).map_err(|e: MissingField| e.to_string())?;
+        let globals = DacTable { memory, layout: &layout, offsets: &offsets, at: found.dac_table }.globals(&mut checks)?;
+        Ok(Self { layout, offsets, globals, checks, product_version })
+    }
+}
+
+/// `g_dacTable`: an array of pointers to the runtime's variables, its order fixed by the minor version.
+struct DacTable<'a> {
+    memory: &'a dyn Memory,
+    layout: &'a Layout,
+    offsets: &'a Offsets,
+    at: Addr,
+}
+
+impl DacTable<'_> {
+    fn entry(&self, index: u64) -> Option<Addr> {
+        self.memory.ptr(self.memory.ptr(self.at.element(index, 8))?)?.non_null()
+    }
+
+    /// The variable at its index when it passes the test, else the only nearby entry that does: servicing releases
+    /// have moved the tail of the table (8.0.34).
+    fn find(&self, variable: &'static str, checks: &mut Vec<String>, test: impl Fn(Addr) -> bool) -> Result<Addr, String> {
+        let index = self.layout.dac_index(variable).ok_or_else(|| format!("{variable} has no index in the table"))?;
+        if let Some(value) = self.entry(index).filter(|v| test(*v)) {
+            return Ok(value);
+        }
+        let elsewhere = (0..DAC_ENTRIES).find_map(|i| Some((i, self.entry(i).filter(|v| test(*v))?)));
+        let (at, value) = elsewhere.ok_or_else(|| format!("{variable} is neither at index {index} of g_dacTable nor elsewhere in it"))?;
+        checks.push(format!("{variable} stands at index {at} of g_dacTable, not at {index}"));
+        Ok(value)
+    }
+
+    /// Component size, base size and parent of what may be a MethodTable.
+    fn shape(&self, mt: Addr) -> Option<(u32, u32, Addr)> {
+        let o = &self.offsets.method_table;
+        let flags = self.memory.u32(mt + o.flags)?;
+        let component = if flags & 0x8000_0000 == 0 { 0 } else { flags & 0xffff };
+        Some((component, self.memory.u32(mt + o.base_size)?, self.memory.ptr(mt + o.parent)?))
+    }
+
+    fn globals(&self, checks: &mut Vec<String>) -> Result<Globals, String> {
+        let m = self.memory;
+        let string_mt = self.find("StringMethodTable", checks, |mt| self.shape(mt).is_some_and(|(c, b, _)| c == 2 && b == 22))?;
+        let free_mt = self.find("FreeObjectMethodTable", checks, |mt| self.shape(mt).is_some_and(|(c, b, _)| c == 1 && b == 24))?;
+        let object_mt = self.find("ObjectMethodTable", checks, |mt| {
+            self.shape(mt).is_some_and(|(c, b, p)| c == 0 && b == 24 && p.is_null()) && self.shape(string_mt).is_some_and(|(_, _, p)| p == mt)
+        })?;
+        let vars = &self.offsets.gc_vars;
+        let gc_vars = self.find("GcDacVars", checks, |v| {
+            let size = m.u64(v + vars.generation_size);
+            let count = m.ptr(v + vars.generation_count).and_then(|p| m.u64(p));
+            m.u8(v + vars.major) == Some(2) && size.is_some_and(|s| (64..0x400).contains(&s)) && count == Some(5)
+        })?;
+        let store = &self.offsets.thread_store;
+        let thread_store = self.find("ThreadStore", checks, |s| {
+            let count = m.u32(s + store.count);
+            count.is_some_and(|c| (1..1 << 20).contains(&c)) && m.ptr(s + store.first).is_some_and(|l| m.readable(l, 8))
+        })?;
+        let core_lib = m.ptr(string_mt + self.offsets.method_table.module).ok_or("System.String names no module")?;
+        let app_domain = self.layout.dac_index("AppDomain").and_then(|i| self.entry(i)).unwrap_or_default();
+        let continuation_class = self.layout.dac_index("ContinuationSingletonEEClass").and_then(|i| self.entry(i)).unwrap_or_default();
+        checks.push("MethodTables of Object, String and free space, the GC's data table and the thread list have the expected shape".into());
+        Ok(Globals { dac_table: self.at, thread_store, gc_vars, app_domain, free_mt, string_mt, object_mt, core_lib, continuation_class })
+    }
+}
