@@ -67,6 +67,8 @@ pub enum Helper {
     ServerRequest,
     /// The object behind a pipe's reader and writer.
     Pipe,
+    /// A continuation that goes to a SynchronizationContext or TaskScheduler.
+    ContextContinuation,
 }
 
 const TASK: &str = "System.Threading.Tasks.Task";
@@ -91,13 +93,15 @@ const COMBINATORS: [(&str, Combinator); 11] = [
     ("System.Threading.Tasks.ValueTask`1+ValueTaskSourceAsTask", Combinator::AsTask),
 ];
 
-const HELPERS: [(&str, Helper); 9] = [
+const HELPERS: [(&str, Helper); 11] = [
     ("System.Threading.SemaphoreSlim", Helper::Semaphore),
     ("System.Threading.ThreadPoolWorkQueue", Helper::PoolQueue),
     ("System.Threading.ThreadPoolWorkQueue+WorkStealingQueue", Helper::LocalQueue),
     ("System.Threading.PortableThreadPool", Helper::Pool),
     ("System.Net.Http.HttpConnectionPool", Helper::HttpPool),
     ("System.IO.Pipelines.Pipe", Helper::Pipe),
+    ("System.Threading.Tasks.SynchronizationContextAwaitTaskContinuation", Helper::ContextContinuation),
+    ("System.Threading.Tasks.TaskSchedulerAwaitTaskContinuation", Helper::ContextContinuation),
     ("System.Threading.Channels.BoundedChannel`1", Helper::Channel),
     ("System.Threading.Channels.UnboundedChannel`1", Helper::Channel),
     ("System.Threading.Channels.SingleConsumerUnboundedChannel`1", Helper::Channel),

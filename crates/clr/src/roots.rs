@@ -35,6 +35,8 @@ impl Runtime<'_> {
             roots.extend(self.thread_statics(thread.addr));
         }
         roots.extend(self.strong_handles(heap));
+        let permanent = heap.shape.segments.iter().enumerate().filter(|(_, s)| matches!(s.kind, SegmentKind::Frozen | SegmentKind::Pinned));
+        roots.extend(permanent.flat_map(|(i, _)| heap.objects_in(i)));
         roots
     }
 
@@ -83,11 +85,5 @@ impl Runtime<'_> {
             // the next segment stands in the header behind the free counts; take the only aligned pointer there
             next = (0..table::HEADER / 8).filter_map(|i| m.ptr(segment.element(i, 8))).find(|p| aligned(p) && !seen.contains(p));
         }
-    }
-
-    /// Whether an address lies in a part of the heap whose objects count as roots.
-    #[must_use]
-    pub fn is_permanent(&self, heap: &Heap, object: Addr) -> bool {
-        heap.segment(object).is_some_and(|s| matches!(s.kind, SegmentKind::Frozen | SegmentKind::Pinned))
     }
 }

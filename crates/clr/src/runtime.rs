@@ -303,7 +303,7 @@ impl DacTable<'_> {
         let vars = &self.offsets.gc_vars;
         let gc_vars = self.find("GcDacVars", checks, |v| {
             let size = m.u64(v + vars.generation_size);
-            let count = m.ptr(v + vars.generation_count).and_then(|p| m.u64(p));
+            let count = m.u64(v + vars.generation_count);
             m.u8(v + vars.major) == Some(2) && size.is_some_and(|s| (64..0x400).contains(&s)) && count == Some(5)
         })?;
         let store = &self.offsets.thread_store;

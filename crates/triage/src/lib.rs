@@ -1,1 +1,23 @@
-//! Under construction.
+//! What the graph means: chains in groups, what they wait for, what they are for.
+//!
+//! [`analyse`] goes from a dump to a [`Report`]; [`Analysis`] answers narrower questions.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::arithmetic_side_effects))]
+
+mod analysis;
+mod channels;
+mod context;
+mod groups;
+mod http;
+mod leaves;
+mod names;
+mod paths;
+mod requests;
+mod roots;
+mod summary;
+mod threads;
+
+pub use analysis::Analysis;
+pub use summary::{Options, analyse};
+
+#[doc(no_inline)]
+pub use asynctriage_report::Report;

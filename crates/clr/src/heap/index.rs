@@ -124,6 +124,16 @@ impl Heap {
         matches!((self.starts.get(index), offset), (Some(bits), Some(at)) if bits.get(at))
     }
 
+    /// The objects of one segment, in order.
+    pub fn objects_in(&self, segment: usize) -> impl Iterator<Item = Addr> + '_ {
+        let start = self.shape.segments.get(segment).map_or(Addr::NULL, |s| s.start);
+        let words = self.starts.get(segment).map_or(&[][..], |b| b.0.as_slice()).iter().enumerate();
+        words.flat_map(move |(i, word)| {
+            let bits = (0..64_u64).filter(move |b| word & 1 << b != 0);
+            bits.map(move |b| start + ((i as u64) << 9 | b << 3))
+        })
+    }
+
     /// The last object that starts at or before an address of the same segment: what an interior pointer may mean.
     #[must_use]
     pub fn object_at_or_before(&self, addr: Addr) -> Option<Addr> {

@@ -1,0 +1,108 @@
+//! All that is known of a process, put together once.
+
+use crate::channels::{self, ChannelWait};
+use crate::http::{self, HttpPool};
+use crate::leaves::combinator_text;
+use crate::names::{Names, is_framework};
+use crate::threads::{Threads, display_name};
+use asynctriage_async_graph::{AsyncGraph, Class, Helper, Node, NodeId};
+use asynctriage_clr::{Reachable, Runtime};
+use asynctriage_dump::Addr;
+use rustc_hash::FxHashMap;
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+/// The graph with everything that explains it.
+pub struct Analysis<'r, 'd> {
+    pub(crate) rt: &'r Runtime<'d>,
+    pub(crate) graph: AsyncGraph,
+    pub(crate) threads: Threads,
+    /// By MoveNext delegate: the continuation that posts it, and the context or scheduler it goes to.
+    pub(crate) posted: FxHashMap<Addr, (Addr, Addr)>,
+    pub(crate) http_pools: FxHashMap<Addr, HttpPool>,
+    pub(crate) channel_waits: FxHashMap<Addr, ChannelWait>,
+    names: Names,
+    reachable: OnceCell<Reachable>,
+}
+
+impl std::fmt::Debug for Analysis<'_, '_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Analysis").field("nodes", &self.graph.graph.node_count()).finish_non_exhaustive()
+    }
+}
+
+impl<'r, 'd> Analysis<'r, 'd> {
+    /// Reads everything that waits in the process of a runtime.
+    #[must_use]
+    pub fn new(rt: &'r Runtime<'d>) -> Self {
+        let graph = AsyncGraph::build(rt);
+        let threads = Threads::read(rt, &graph);
+        let posted = graph.helpers(Helper::ContextContinuation).iter().filter_map(|c| {
+            let context = rt.reference(*c, "m_syncContext").or_else(|| rt.reference(*c, "m_scheduler"))?;
+            Some((rt.reference(*c, "m_action")?, (*c, context)))
+        });
+        Self {
+            posted: posted.collect(),
+            http_pools: http::pools_by_waiter(rt, &graph),
+            channel_waits: channels::waits(rt, &graph),
+            names: Names::default(),
+            reachable: OnceCell::new(),
+            rt,
+            graph,
+            threads,
+        }
+    }
+
+    /// The graph.
+    #[must_use]
+    pub fn graph(&self) -> &AsyncGraph {
+        &self.graph
+    }
+
+    pub(crate) fn is_completed(&self, node: Node) -> bool {
+        !matches!(node.class, Class::PooledBox | Class::Source | Class::BlockingWait) && self.graph.task.is_some_and(|t| t.completed(self.rt, node.addr))
+    }
+
+    /// Whether a root of the garbage collector reaches an object. Found out for the whole heap at the first question.
+    pub(crate) fn is_reachable(&self, object: Addr) -> bool {
+        let heap = &self.graph.heap;
+        let reachable = self.reachable.get_or_init(|| self.rt.mark(heap, self.rt.roots(heap)));
+        reachable.contains(heap, object)
+    }
+
+    pub(crate) fn type_name(&self, mt: Addr) -> Arc<str> {
+        self.rt.ty(mt).map_or_else(|| "?".into(), |t| self.rt.name(&t))
+    }
+
+    /// What a frame is called.
+    pub(crate) fn frame_name(&self, id: NodeId) -> Arc<str> {
+        if let Some(machine) = self.graph.machines.get(&id) {
+            return self.names.method(self.rt, &machine.place.ty);
+        }
+        if self.graph.for_each.contains_key(&id) {
+            return "Parallel.ForEachAsync".into();
+        }
+        match self.graph.object(id).map(|n| n.class) {
+            Some(Class::Combinator(c)) => combinator_text(c).into(),
+            Some(Class::BlockingWait) => self.blocked_thread_name(id).into(),
+            _ => "?".into(),
+        }
+    }
+
+    fn blocked_thread_name(&self, wait: NodeId) -> String {
+        let thread = self.graph.object(wait).and_then(|n| self.threads.holding(n.addr).next());
+        thread.map_or_else(|| "a blocked thread".into(), |(t, _)| format!("thread '{}'", display_name(t)))
+    }
+
+    /// Whether a frame belongs to .NET rather than to the application.
+    pub(crate) fn is_framework_frame(&self, id: NodeId) -> bool {
+        self.graph.machines.get(&id).is_none_or(|m| is_framework(&self.rt.module(m.place.ty.module).name))
+    }
+
+    /// The method of a box that has no machine in use: completed ones name it by their type alone.
+    pub(crate) fn box_method(&self, node: Node) -> Option<Arc<str>> {
+        let ty = self.rt.ty(node.mt)?;
+        let machine = self.rt.ty(*self.rt.type_args(&ty).last()?)?;
+        matches!(node.class, Class::Box | Class::PooledBox).then(|| self.names.method(self.rt, &machine))
+    }
+}

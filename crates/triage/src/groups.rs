@@ -1,0 +1,237 @@
+//! Groups of chains that are alike.
+
+use crate::analysis::Analysis;
+use crate::paths::{Path, Paths};
+use asynctriage_async_graph::{Class, NodeId};
+use asynctriage_report::{Address, ChainGroup, Frame, FrameKind, Leaf, LeafKind, Member, Root, RootKind, Verdict, VerdictState};
+use rustc_hash::FxHashMap;
+
+/// Paths that are listed; a graph can have astronomically many.
+const MAX_PATHS: usize = 500_000;
+/// Frames whose boxes a member lists.
+const MAX_MEMBER_BOXES: usize = 64;
+
+/// What makes two chains alike.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Key {
+    frames: Vec<(std::sync::Arc<str>, Option<i32>, u64)>,
+    leaf: LeafKind,
+    root: Option<RootKind>,
+}
+
+struct Group {
+    leaf: Leaf,
+    root: Option<Root>,
+    leaf_texts: FxHashMap<String, u64>,
+    root_texts: FxHashMap<String, u64>,
+    paths: Vec<(Path, String, String)>,
+    count: u64,
+}
+
+/// Groups, and what was left out of them.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    pub(crate) groups: Vec<ChainGroup>,
+    /// Chains of idle plumbing that were left out.
+    pub(crate) idle_chains: u64,
+    pub(crate) idle_groups: u64,
+    /// Whether there were more paths than could be listed.
+    pub(crate) cut: bool,
+    /// For each blocked wait the group that ends at it.
+    pub(crate) by_wait: FxHashMap<NodeId, String>,
+    /// For each request object the group of its chain.
+    pub(crate) by_request: FxHashMap<String, String>,
+}
+
+/// Which groups and how many members are wanted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) idle_too: bool,
+    pub(crate) members: usize,
+}
+
+impl Analysis<'_, '_> {
+    /// All chains in groups, the largest first.
+    pub(crate) fn groups(&self, wanted: Wanted) -> Groups {
+        let paths = Paths::find(&self.graph, MAX_PATHS);
+        let mut out = Groups { cut: paths.cut, ..Groups::default() };
+        let mut groups: FxHashMap<Key, Group> = FxHashMap::default();
+        let running: rustc_hash::FxHashSet<_> = self.graph.running.iter().filter_map(|b| self.graph.node(*b)).collect();
+        for path in paths.paths {
+            // what runs on a thread now is not waiting
+            if !running.contains(&path.leaf) {
+                self.add_to_group(&mut groups, path, wanted);
+            }
+        }
+        let mut sorted: Vec<(Key, Group)> = groups.into_iter().collect();
+        sorted.sort_by_cached_key(|(key, group)| (std::cmp::Reverse(group.count), key.text()));
+        for (key, group) in sorted {
+            let idle = self.is_idle(&group);
+            if idle && !wanted.idle_too {
+                out.idle_chains = out.idle_chains.saturating_add(group.count);
+                out.idle_groups = out.idle_groups.saturating_add(1);
+                continue;
+            }
+            let id = format!("C{}", out.groups.len().saturating_add(1));
+            for (path, ..) in &group.paths {
+                if let Some(wait) = path.blocked {
+                    out.by_wait.entry(wait).or_insert_with(|| id.clone());
+                }
+            }
+            let group = self.report_group(id, &key, group, wanted, idle);
+            out.groups.push(group);
+        }
+        out
+    }
+
+    fn add_to_group(&self, groups: &mut FxHashMap<Key, Group>, path: Path, wanted: Wanted) {
+        let (leaf, root) = (self.leaf(&path), self.root(&path));
+        let key = Key { frames: self.folded(&path), leaf: leaf.kind, root: root.as_ref().map(|r| r.kind) };
+        let (leaf_text, root_text) = (leaf.text.clone(), root.as_ref().map(|r| r.text.clone()).unwrap_or_default());
+        let group = groups.entry(key).or_insert_with(|| Group {
+            leaf,
+            root,
+            leaf_texts: FxHashMap::default(),
+            root_texts: FxHashMap::default(),
+            paths: Vec::new(),
+            count: 0,
+        });
+        group.count = group.count.saturating_add(1);
+        for (texts, text) in [(&mut group.leaf_texts, &leaf_text), (&mut group.root_texts, &root_text)] {
+            let n = texts.entry(text.clone()).or_default();
+            *n = n.saturating_add(1);
+        }
+        // one more than is shown: the waits of all blocked threads are needed, too
+        if group.paths.len() < wanted.members.max(1) || path.blocked.is_some() {
+            group.paths.push((path, leaf_text, root_text));
+        }
+    }
+
+    /// Names and awaits of the frames, runs of one frame folded.
+    fn folded(&self, path: &Path) -> Vec<(std::sync::Arc<str>, Option<i32>, u64)> {
+        let mut out: Vec<(std::sync::Arc<str>, Option<i32>, u64)> = Vec::new();
+        for id in path.frames.iter().copied().chain(path.blocked) {
+            let (name, state) = (self.frame_name(id), self.graph.machines.get(&id).map(|m| m.state));
+            match out.last_mut() {
+                Some((last, at, repeat)) if *last == name && *at == state => *repeat = repeat.saturating_add(1),
+                _ => out.push((name, state, 1)),
+            }
+        }
+        out
+    }
+
+    /// Framework code that waits for work: nothing of the application, no request, no service behind it.
+    fn is_idle(&self, group: &Group) -> bool {
+        let Some((path, ..)) = group.paths.first() else { return false };
+        let purpose = group.root.as_ref().map_or(RootKind::None, |r| r.kind);
+        let nobody = matches!(purpose, RootKind::None | RootKind::AsyncVoid | RootKind::Main | RootKind::Thread | RootKind::Activity);
+        let blocked = path.blocked.is_some() && purpose == RootKind::Thread && path.frames.is_empty();
+        nobody && !blocked && path.frames.iter().all(|f| self.is_framework_frame(*f)) && !matches!(group.leaf.kind, LeafKind::Cycle)
+    }
+
+    fn report_group(&self, id: String, key: &Key, group: Group, wanted: Wanted, idle: bool) -> ChainGroup {
+        let mut leaf = group.leaf;
+        let mut root = group.root;
+        common_text(&mut leaf.text, &group.leaf_texts);
+        if let Some(root) = &mut root {
+            common_text(&mut root.text, &group.root_texts);
+        }
+        let frames = group.paths.first().map(|(path, ..)| self.frames(path)).unwrap_or_default();
+        let several = |texts: &FxHashMap<String, u64>| texts.len() > 1;
+        let members: Vec<Member> = group
+            .paths
+            .iter()
+            .take(wanted.members)
+            .enumerate()
+            .map(|(n, (path, leaf_text, root_text))| Member {
+                id: format!("{id}.{}", n.saturating_add(1)),
+                boxes: self.member_boxes(path),
+                leaf: several(&group.leaf_texts).then(|| leaf_text.clone()),
+                root: several(&group.root_texts).then(|| root_text.clone()),
+                waiting_seconds: None,
+            })
+            .collect();
+        let left_out = group.count.saturating_sub(members.len() as u64);
+        let verdict = idle.then(|| Verdict { state: VerdictState::Idle, why: "framework code that waits for work".into() });
+        ChainGroup {
+            id,
+            signature: key.signature(),
+            count: group.count,
+            frames,
+            leaf,
+            root,
+            members,
+            members_left_out: left_out,
+            verdict,
+            ..ChainGroup::default()
+        }
+    }
+
+    fn member_boxes(&self, path: &Path) -> Vec<Address> {
+        let nodes = path.frames.iter().take(MAX_MEMBER_BOXES).filter_map(|f| self.graph.object(*f));
+        nodes.map(|n| Address(n.addr.0)).collect()
+    }
+
+    fn frames(&self, path: &Path) -> Vec<Frame> {
+        let mut out: Vec<Frame> = Vec::new();
+        let mut below = (!path.cycle).then_some(path.leaf);
+        for id in path.frames.iter().copied().chain(path.blocked) {
+            let frame = self.frame(id, below);
+            below = Some(id);
+            match out.last_mut() {
+                Some(last) if last.method == frame.method && last.await_index == frame.await_index => last.repeat = last.repeat.saturating_add(1),
+                _ => out.push(frame),
+            }
+        }
+        out
+    }
+
+    fn frame(&self, id: NodeId, below: Option<NodeId>) -> Frame {
+        let node = self.graph.object(id);
+        let machine = self.graph.machines.get(&id);
+        let kind = match (machine, node.map(|n| n.class)) {
+            (Some(m), _) if m.iterator => FrameKind::AsyncIterator,
+            (Some(_), _) => FrameKind::StateMachine,
+            (None, Some(Class::Combinator(asynctriage_async_graph::Combinator::ContinueWith))) => FrameKind::ContinueWith,
+            (None, Some(Class::BlockingWait)) => FrameKind::Thread,
+            _ => FrameKind::Combinator,
+        };
+        let edge = below.and_then(|b| self.graph.awaited(id).find(|(from, _)| *from == b));
+        Frame {
+            method: self.frame_name(id).to_string(),
+            kind,
+            await_index: machine.and_then(|m| u32::try_from(m.state).ok()),
+            address: node.map(|n| Address(n.addr.0)),
+            type_name: machine.map(|m| self.rt.name(&m.place.ty).to_string()).or_else(|| node.map(|n| self.type_name(n.mt).to_string())),
+            is_async_void: machine.is_some_and(|m| m.is_void),
+            is_framework: self.is_framework_frame(id) && kind != FrameKind::Thread,
+            evidence: edge.map(|(_, e)| format!("{} at {}", e.field, e.slot)),
+            ..Frame::default()
+        }
+    }
+}
+
+/// The text that most members share; says so when others differ.
+fn common_text(text: &mut String, texts: &FxHashMap<String, u64>) {
+    let mut all: Vec<_> = texts.iter().collect();
+    all.sort_unstable_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
+    if let Some((most, _)) = all.first() {
+        *text = if all.len() > 1 { format!("{most} (and {} others)", all.len().saturating_sub(1)) } else { (*most).clone() };
+    }
+}
+
+impl Key {
+    fn text(&self) -> String {
+        let mut out = format!("{}|{}", self.leaf, self.root.unwrap_or_default());
+        for (name, state, repeat) in &self.frames {
+            out.push_str(&format!("|{name}@{}x{repeat}", state.map_or_else(|| "-".to_owned(), |s| s.to_string())));
+        }
+        out
+    }
+
+    /// FNV-1a of the text: the same chain has the same signature in every dump and on every machine.
+    fn signature(&self) -> String {
+        let hash = self.text().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3));
+        format!("{hash:016x}")
+    }
+}

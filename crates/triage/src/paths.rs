@@ -1,0 +1,158 @@
+//! Chains: every maximal path from an innermost wait to an outermost end.
+
+use asynctriage_async_graph::{AsyncGraph, Class, Combinator, NodeId};
+use petgraph::Direction;
+use petgraph::algo::kosaraju_scc;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// A path through the graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Path {
+    /// What is waited for; for a cycle, one of its members.
+    pub(crate) leaf: NodeId,
+    /// Frames, innermost first.
+    pub(crate) frames: Vec<NodeId>,
+    /// The blocked thread's wait that the path ends at.
+    pub(crate) blocked: Option<NodeId>,
+    /// Whether what is waited for is the path itself.
+    pub(crate) cycle: bool,
+}
+
+/// All paths, up to a limit.
+#[derive(Debug, Default)]
+pub(crate) struct Paths {
+    pub(crate) paths: Vec<Path>,
+    /// Whether there were more than the limit.
+    pub(crate) cut: bool,
+}
+
+/// Whether a node shows as a frame. Other nodes on a path are passed through.
+pub(crate) fn is_frame(graph: &AsyncGraph, id: NodeId) -> bool {
+    if graph.machines.contains_key(&id) || graph.for_each.contains_key(&id) {
+        return true;
+    }
+    graph.object(id).is_some_and(|n| matches!(n.class, Class::Combinator(c) if c != Combinator::AsTask))
+}
+
+/// Members of each group of nodes that wait for one another.
+struct Cycles {
+    of: FxHashMap<NodeId, usize>,
+    members: Vec<Vec<NodeId>>,
+}
+
+impl Cycles {
+    fn find(graph: &AsyncGraph) -> Self {
+        // kosaraju: the recursive algorithms of petgraph overflow the stack on chains of 100,000
+        let mut members: Vec<Vec<NodeId>> = kosaraju_scc(&graph.graph).into_iter().filter(|c| c.len() > 1).collect();
+        for cycle in &mut members {
+            in_waiting_order(graph, cycle);
+        }
+        members.sort_unstable_by_key(|m| m.first().copied());
+        let of = members.iter().enumerate().flat_map(|(i, m)| m.iter().map(move |id| (*id, i))).collect();
+        Self { of, members }
+    }
+}
+
+/// Orders a cycle's members so that each is followed by one that waits for it, beginning at the lowest address.
+fn in_waiting_order(graph: &AsyncGraph, members: &mut Vec<NodeId>) {
+    members.sort_unstable();
+    let inside: FxHashSet<NodeId> = members.iter().copied().collect();
+    let mut seen = FxHashSet::default();
+    let mut ordered = Vec::with_capacity(members.len());
+    for start in members.iter() {
+        let mut next = Some(*start);
+        while let Some(id) = next.filter(|id| seen.insert(*id)) {
+            ordered.push(id);
+            let mut waiters: Vec<_> = graph.waiters(id).filter(|w| inside.contains(w) && !seen.contains(w)).collect();
+            waiters.sort_unstable();
+            next = waiters.first().copied();
+        }
+    }
+    *members = ordered;
+}
+
+impl Paths {
+    /// Lists the paths of a graph, `limit` at most.
+    pub(crate) fn find(graph: &AsyncGraph, limit: usize) -> Self {
+        let cycles = Cycles::find(graph);
+        let mut out = Self::default();
+        for members in &cycles.members {
+            let frames: Vec<_> = members.iter().copied().filter(|id| is_frame(graph, *id)).collect();
+            if let Some(leaf) = frames.first().copied() {
+                out.paths.push(Path { leaf, frames, blocked: None, cycle: true });
+            }
+        }
+        let walk = Walk { graph, cycles: &cycles, limit };
+        for leaf in walk.starts() {
+            if out.paths.len() >= limit {
+                out.cut = true;
+                break;
+            }
+            walk.from(leaf, leaf, false, &mut out);
+        }
+        for (index, members) in cycles.members.iter().enumerate() {
+            let outside = members.iter().flat_map(|m| graph.waiters(*m)).filter(|w| cycles.of.get(w) != Some(&index));
+            let outside: FxHashSet<_> = outside.collect();
+            let mut outside: Vec<_> = outside.into_iter().collect();
+            outside.sort_unstable();
+            if let Some(leaf) = members.first() {
+                for start in outside {
+                    walk.from(*leaf, start, true, &mut out);
+                }
+            }
+        }
+        out
+    }
+}
+
+struct Walk<'a> {
+    graph: &'a AsyncGraph,
+    cycles: &'a Cycles,
+    limit: usize,
+}
+
+impl Walk<'_> {
+    /// Nodes that wait for nothing that is known, and are waited for or are frames themselves.
+    fn starts(&self) -> Vec<NodeId> {
+        let g = &self.graph.graph;
+        let innermost = g.externals(Direction::Incoming).filter(|id| g.neighbors(*id).next().is_some() || is_open_frame(self.graph, *id));
+        innermost.collect()
+    }
+
+    /// Depth first with a stack of its own: chains can be 100,000 long.
+    fn from(&self, leaf: NodeId, start: NodeId, cycle: bool, out: &mut Paths) {
+        let mut frames: Vec<NodeId> = Vec::new();
+        let mut todo: Vec<(NodeId, usize)> = vec![(start, 0)];
+        while let Some((id, depth)) = todo.pop() {
+            if out.paths.len() >= self.limit {
+                out.cut = true;
+                return;
+            }
+            frames.truncate(depth);
+            if let Some(members) = self.cycles.of.get(&id).and_then(|i| self.cycles.members.get(*i)) {
+                // what leads into a cycle ends there: each member once
+                let rest = members.iter().copied().filter(|m| is_frame(self.graph, *m));
+                let all = frames.iter().copied().chain(rest).collect();
+                out.paths.push(Path { leaf, frames: all, blocked: None, cycle });
+                continue;
+            }
+            if is_frame(self.graph, id) {
+                frames.push(id);
+            }
+            if self.graph.object(id).is_some_and(|n| n.class == Class::BlockingWait) {
+                out.paths.push(Path { leaf, frames: frames.clone(), blocked: Some(id), cycle });
+                continue;
+            }
+            let before = todo.len();
+            todo.extend(self.graph.waiters(id).map(|w| (w, frames.len())));
+            if todo.len() == before && !frames.is_empty() {
+                out.paths.push(Path { leaf, frames: frames.clone(), blocked: None, cycle });
+            }
+        }
+    }
+}
+
+/// A frame that can still be waiting: combinators that nobody awaits are of no interest.
+fn is_open_frame(graph: &AsyncGraph, id: NodeId) -> bool {
+    graph.machines.contains_key(&id)
+}

@@ -1,0 +1,233 @@
+//! From a dump to a report.
+
+use crate::analysis::Analysis;
+use crate::groups::{Groups, Wanted};
+use crate::threads::display_name;
+use asynctriage_async_graph::{Class, Helper};
+use asynctriage_clr::{Gap as ClrGap, Runtime, RuntimeError};
+use asynctriage_dump::{Arch, Dump, Os};
+use asynctriage_report as report;
+use asynctriage_report::{Address, Report};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// Rejected objects that are listed; the rest is counted by reason.
+const MAX_REJECTED: usize = 100;
+
+/// How much of what is known goes into the report.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Members of a group that are listed.
+    pub members: usize,
+    /// Chains of framework code that waits for work, too.
+    pub idle_too: bool,
+    /// How long each phase took.
+    pub timings: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { members: 5, idle_too: false, timings: false }
+    }
+}
+
+/// Analyses a dump.
+///
+/// # Errors
+/// When the dump has no .NET runtime that can be read.
+pub fn analyse(dump: &Dump, options: &Options) -> Result<Report, RuntimeError> {
+    let mut clock = Clock::new();
+    let rt = Runtime::open(dump)?;
+    clock.lap("runtime");
+    let analysis = Analysis::new(&rt);
+    clock.lap("heap and graph");
+    let groups = analysis.groups(Wanted { idle_too: options.idle_too, members: options.members });
+    clock.lap("chains");
+    let mut report = analysis.report(groups);
+    if options.timings {
+        report.timings = clock.laps;
+    }
+    Ok(report)
+}
+
+struct Clock {
+    last: Instant,
+    laps: Vec<report::Timing>,
+}
+
+impl Clock {
+    fn new() -> Self {
+        Self { last: Instant::now(), laps: Vec::new() }
+    }
+
+    fn lap(&mut self, phase: &str) {
+        let milliseconds = self.last.elapsed().as_secs_f64() * 1000.0;
+        self.laps.push(report::Timing { phase: phase.into(), milliseconds });
+        self.last = Instant::now();
+    }
+}
+
+impl Analysis<'_, '_> {
+    fn report(&self, groups: Groups) -> Report {
+        let mut gaps: Vec<report::Gap> = Vec::new();
+        let known = self.rt.gaps().iter().chain(&self.graph.gaps).chain(&self.threads.gap);
+        gaps.extend(known.enumerate().map(|(i, g)| report_gap(i, g)));
+        if groups.cut {
+            gaps.push(report::Gap {
+                id: format!("G{}", gaps.len().saturating_add(1)),
+                section: "chains".into(),
+                place: "the graph of continuations".into(),
+                why: "it has more paths than can be listed".into(),
+                remedy: "the groups shown are right, their counts are lower bounds".into(),
+            });
+        }
+        let (rejected, rejected_by_reason, rejected_left_out) = self.rejected();
+        Report {
+            dump: self.dump_facts(),
+            runtime: self.runtime_facts(),
+            heap: self.heap_facts(),
+            threads: self.thread_rows(&groups),
+            pool: self.pool(),
+            gaps,
+            rejected,
+            rejected_by_reason,
+            statistics: self.statistics(),
+            left_out: report::LeftOut { groups: groups.idle_groups, chains: groups.idle_chains, rejected: rejected_left_out, ..Default::default() },
+            chains: groups.groups,
+            ..Report::default()
+        }
+    }
+
+    fn dump_facts(&self) -> report::Dump {
+        let dump = self.rt.dump();
+        report::Dump {
+            format: report::DumpFormat::ElfCore,
+            kind: dump.kind.to_string(),
+            truncated: dump.truncated.is_some(),
+            bytes: dump.file_len,
+            process_id: dump.process.pid.map(u64::from),
+            ..report::Dump::default()
+        }
+    }
+
+    fn runtime_facts(&self) -> report::Runtime {
+        let target = self.rt.dump().target;
+        let sources = self.rt.version_sources.iter().map(|s| format!("{} ({})", s.version, s.from)).collect::<Vec<_>>();
+        let mut layouts = vec![report::LayoutFact {
+            what: "version".into(),
+            how: if sources.is_empty() { format!("nothing in the dump tells it; the layouts of {} fit", self.rt.layout().name()) } else { sources.join(", ") },
+            check: None,
+        }];
+        layouts.extend(self.rt.checks.iter().map(|c| report::LayoutFact { what: "layouts".into(), how: c.clone(), check: None }));
+        layouts.extend(self.rt.layout().evidence().iter().map(|e| report::LayoutFact { what: "evidence".into(), how: e.clone(), check: None }));
+        let (major, minor) = self.rt.layout().version();
+        report::Runtime {
+            version: self.rt.version.map_or_else(|| format!("{major}.{minor}"), |v| v.to_string()),
+            os: match target.os {
+                Os::Linux => "linux",
+                Os::Windows => "windows",
+            }
+            .into(),
+            arch: match target.arch {
+                Arch::X64 => "x64",
+                Arch::Arm64 => "arm64",
+            }
+            .into(),
+            flavor: "CoreCLR".into(),
+            layouts,
+        }
+    }
+
+    fn heap_facts(&self) -> report::Heap {
+        let heap = &self.graph.heap;
+        let free = heap.types.iter().find(|t| t.mt == self.rt.globals.free_mt);
+        let nodes = |wanted: fn(Class) -> bool| self.graph.graph.node_weights().filter(|n| wanted(n.class)).count() as u64;
+        report::Heap {
+            objects: heap.objects(),
+            bytes: heap.bytes(),
+            invalid_objects: heap.bad.iter().filter(|b| !b.absent).count() as u64,
+            skipped_bytes: heap.bad.iter().map(|b| b.skipped).fold(0, u64::saturating_add),
+            free_objects: free.map_or(0, |f| f.count),
+            free_bytes: free.map_or(0, |f| f.bytes),
+            gc_in_progress: heap.shape.collecting,
+            state_machines: nodes(|c| matches!(c, Class::Box | Class::PooledBox)),
+            tasks: nodes(|c| !matches!(c, Class::PooledBox | Class::Source | Class::BlockingWait)),
+        }
+    }
+
+    fn statistics(&self) -> BTreeMap<String, u64> {
+        let boxes = |nodes: &[asynctriage_async_graph::Node]| nodes.iter().filter(|n| matches!(n.class, Class::Box | Class::PooledBox)).count() as u64;
+        BTreeMap::from([
+            ("suspended_state_machines".to_owned(), self.graph.machines.len() as u64),
+            ("running_state_machines".to_owned(), self.graph.running.len() as u64),
+            ("completed_state_machines".to_owned(), boxes(&self.graph.completed)),
+            ("graph_edges".to_owned(), self.graph.graph.edge_count() as u64),
+        ])
+    }
+
+    fn rejected(&self) -> (Vec<report::Rejected>, BTreeMap<String, u64>, u64) {
+        let mut by_reason: BTreeMap<String, u64> = BTreeMap::new();
+        for r in &self.graph.rejected {
+            let n = by_reason.entry(r.reason.to_owned()).or_default();
+            *n = n.saturating_add(1);
+        }
+        let rows = self.graph.rejected.iter().take(MAX_REJECTED).map(|r| report::Rejected {
+            address: Address(r.addr.0),
+            type_name: self.type_name(r.mt).to_string(),
+            reason: r.reason.to_owned(),
+        });
+        let left_out = self.graph.rejected.len().saturating_sub(MAX_REJECTED) as u64;
+        (rows.collect(), by_reason, left_out)
+    }
+
+    fn thread_rows(&self, groups: &Groups) -> Vec<report::Thread> {
+        let living = self.threads.all.iter().filter(|t| !t.is_dead() && !t.is_unstarted());
+        let rows = living.map(|t| {
+            let on_stack = self.threads.on_stack_of(t);
+            let wait = on_stack.iter().find_map(|o| self.graph.node(*o).map(|id| (*o, id)));
+            report::Thread {
+                os_id: u64::from(t.os_id),
+                managed_id: Some(t.managed_id),
+                name: Some(display_name(t)),
+                state: if t.in_wait() { "waiting" } else { "running" }.into(),
+                waits_on: wait.map(|(o, _)| report::ObjectRef {
+                    text: "a task, synchronously".into(),
+                    address: Some(Address(o.0)),
+                    type_name: self.rt.type_of(o).map(|t| self.rt.name(&t).to_string()),
+                }),
+                chain: wait.and_then(|(_, id)| groups.by_wait.get(&id).cloned()),
+                ..report::Thread::default()
+            }
+        });
+        rows.collect()
+    }
+
+    fn pool(&self) -> Option<report::Pool> {
+        let pool = *self.graph.helpers(Helper::Pool).first()?;
+        let u16_at = |name| self.rt.field_addr(pool, name).and_then(|a| self.rt.memory().u16(a)).map(u64::from);
+        let queues = &self.graph.queues;
+        let local: usize = queues.local.iter().map(Vec::len).fold(0, usize::saturating_add);
+        Some(report::Pool {
+            min: u16_at("_minThreads"),
+            max: u16_at("_maxThreads"),
+            blocked: u16_at("_numBlockedThreads"),
+            queued: report::QueuedWork {
+                global: queues.global.len().saturating_add(queues.low_priority.len()) as u64,
+                high_priority: queues.high_priority.len() as u64,
+                local: local as u64,
+                ..report::QueuedWork::default()
+            },
+            ..report::Pool::default()
+        })
+    }
+}
+
+fn report_gap(index: usize, gap: &ClrGap) -> report::Gap {
+    report::Gap {
+        id: format!("G{}", index.saturating_add(1)),
+        section: gap.section.into(),
+        place: gap.place.clone(),
+        why: gap.why.clone(),
+        remedy: gap.remedy.clone(),
+    }
+}
