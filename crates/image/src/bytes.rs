@@ -2,6 +2,7 @@
 
 use asynctriage_dump::{Addr, Memory};
 use object::pod::{Pod, from_bytes};
+use std::cmp::Ordering;
 
 /// Size of the largest header structure that is read with [`pod`].
 const LARGEST: usize = 64;
@@ -30,14 +31,13 @@ pub(crate) fn prefix(memory: &dyn Memory, addr: Addr, cap: u64) -> Vec<u8> {
     }
 }
 
-/// Whether the NUL-terminated text at `addr` is `text`.
-pub(crate) fn is_c_str(memory: &dyn Memory, addr: Addr, text: &str) -> Option<bool> {
-    let mut equal = true;
+/// The order of the NUL-terminated text at `addr` against `text`; `None` when the dump lacks bytes that decide it.
+pub(crate) fn compare_c_str(memory: &dyn Memory, addr: Addr, text: &str) -> Option<Ordering> {
     for (at, expected) in (0u64..).zip(text.bytes().chain([0])) {
-        equal &= memory.u8(addr + at)? == expected;
-        if !equal {
-            break;
+        let order = memory.u8(addr + at)?.cmp(&expected);
+        if order.is_ne() {
+            return Some(order);
         }
     }
-    Some(equal)
+    Some(Ordering::Equal)
 }

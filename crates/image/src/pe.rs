@@ -178,10 +178,17 @@ impl PeImage {
         export::find(self, memory, name)
     }
 
-    /// Where the sections are that the process could write to, with their lengths in bytes.
+    /// Where the sections are that the process could write to, with the bytes that stand there.
     pub fn writable_sections(&self) -> impl Iterator<Item = (Addr, u64)> {
         let sections = self.sections.iter().filter(|s| s.writable);
-        sections.filter_map(|s| Some((self.rva_to_addr(s.range.rva)?, u64::from(s.range.size))))
+        let len = |s: &Section| {
+            if self.layout == PeLayout::Flat {
+                s.range.size.min(s.file_size)
+            } else {
+                s.range.size
+            }
+        };
+        sections.filter_map(move |s| Some((self.rva_to_addr(s.range.rva)?, u64::from(len(s)))))
     }
 
     fn cli_header(&self, memory: &dyn Memory, at: RvaRange) -> Option<CliHeader> {

@@ -16,7 +16,7 @@ const MAX_TEXT: usize = 32;
 const PAGE: u64 = 4096;
 
 /// The version of the runtime whose library is `image`, such as `8.0.34`; `None` when the dump lacks the page that the
-/// text is in. createdump leaves that page out unless the process had written to it (seen 8.0 to 10.0).
+/// text is in, as createdump makes them: the dumps of 11.0 have it, those of 8.0 to 10.0 do not.
 #[must_use]
 pub fn version_text(memory: &dyn Memory, image: &ElfImage) -> Option<String> {
     image

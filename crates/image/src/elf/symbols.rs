@@ -1,9 +1,10 @@
 //! Exported symbols through the dynamic section, the only symbol tables that are mapped.
 
-use crate::bytes::{is_c_str, pod};
+use crate::bytes::{compare_c_str, pod};
 use asynctriage_dump::{Addr, Memory};
 use object::LittleEndian as Le;
 use object::elf;
+use std::cmp::Ordering;
 
 /// Most dynamic entries that are looked at; libcoreclr.so has some 35.
 const MAX_DYNAMIC: u64 = 1024;
@@ -176,14 +177,14 @@ impl Tables {
         if symbol.st_shndx.get(Le) == elf::SHN_UNDEF || symbol.st_type() == elf::STT_TLS {
             return Answer::Absent;
         }
-        match is_c_str(
+        match compare_c_str(
             memory,
             self.strings + u64::from(symbol.st_name.get(Le)),
             name,
         ) {
+            Some(Ordering::Equal) => Answer::Found(Addr(symbol.st_value.get(Le)) + self.bias),
+            Some(_) => Answer::Absent,
             None => Answer::Unknown,
-            Some(false) => Answer::Absent,
-            Some(true) => Answer::Found(Addr(symbol.st_value.get(Le)) + self.bias),
         }
     }
 }

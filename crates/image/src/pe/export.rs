@@ -1,7 +1,7 @@
 //! Look-up in the export directory.
 
 use super::PeImage;
-use crate::bytes::prefix;
+use crate::bytes::{compare_c_str, prefix};
 use asynctriage_dump::{Addr, Memory};
 use goblin::pe::export::{ExportDirectoryTable, SIZEOF_EXPORT_DIRECTORY_TABLE};
 use std::cmp::Ordering;
@@ -54,22 +54,11 @@ fn index_of(
     while low < high {
         let middle = low.midpoint(high);
         let text = image.rva_to_addr(memory.u32(names.element(middle.into(), 4))?)?;
-        match compare(memory, text, name)? {
+        match compare_c_str(memory, text, name)? {
             Ordering::Equal => return Some(middle),
             Ordering::Less => low = middle.saturating_add(1),
             Ordering::Greater => high = middle,
         }
     }
     None
-}
-
-/// The order of the NUL-terminated text at `addr` against `name`.
-fn compare(memory: &dyn Memory, addr: Addr, name: &str) -> Option<Ordering> {
-    for (at, wanted) in (0u64..).zip(name.bytes().chain([0])) {
-        let order = memory.u8(addr + at)?.cmp(&wanted);
-        if order.is_ne() {
-            return Some(order);
-        }
-    }
-    Some(Ordering::Equal)
 }
