@@ -74,37 +74,87 @@ pub enum Helper {
 const TASK: &str = "System.Threading.Tasks.Task";
 const BOX: &str = "System.Runtime.CompilerServices.AsyncTaskMethodBuilder`1+AsyncStateMachineBox`1";
 const DEBUG_BOX: &str = "System.Runtime.CompilerServices.AsyncTaskMethodBuilder`1+DebugFinalizableAsyncStateMachineBox`1";
-const POOLED: &str = "System.Runtime.CompilerServices.PoolingAsyncValueTaskMethodBuilder`1+StateMachineBox`1";
+const POOLED: &str =
+    "System.Runtime.CompilerServices.PoolingAsyncValueTaskMethodBuilder`1+StateMachineBox`1";
 const RUNTIME_ASYNC: &str = "System.Runtime.CompilerServices.AsyncHelpers+RuntimeAsyncTask`1";
 /// The structure that most sources embed.
-pub(crate) const SOURCE_CORE: &str = "System.Threading.Tasks.Sources.ManualResetValueTaskSourceCore`1";
+pub(crate) const SOURCE_CORE: &str =
+    "System.Threading.Tasks.Sources.ManualResetValueTaskSourceCore`1";
 
 const COMBINATORS: [(&str, Combinator); 11] = [
-    ("System.Threading.Tasks.Task+WhenAllPromise", Combinator::WhenAll),
-    ("System.Threading.Tasks.Task+WhenAllPromise`1", Combinator::WhenAll),
-    ("System.Threading.Tasks.TaskFactory+CompleteOnCountdownPromise", Combinator::WhenAll),
-    ("System.Threading.Tasks.TaskFactory+CompleteOnCountdownPromise`1", Combinator::WhenAll),
-    ("System.Threading.Tasks.Task+TwoTaskWhenAnyPromise`1", Combinator::WhenAny),
-    ("System.Threading.Tasks.TaskFactory+CompleteOnInvokePromise", Combinator::WhenAny),
-    ("System.Threading.Tasks.TaskFactory+CompleteOnInvokePromise`1", Combinator::WhenAny),
-    ("System.Threading.Tasks.Task+CancellationPromise`1", Combinator::WaitAsync),
+    (
+        "System.Threading.Tasks.Task+WhenAllPromise",
+        Combinator::WhenAll,
+    ),
+    (
+        "System.Threading.Tasks.Task+WhenAllPromise`1",
+        Combinator::WhenAll,
+    ),
+    (
+        "System.Threading.Tasks.TaskFactory+CompleteOnCountdownPromise",
+        Combinator::WhenAll,
+    ),
+    (
+        "System.Threading.Tasks.TaskFactory+CompleteOnCountdownPromise`1",
+        Combinator::WhenAll,
+    ),
+    (
+        "System.Threading.Tasks.Task+TwoTaskWhenAnyPromise`1",
+        Combinator::WhenAny,
+    ),
+    (
+        "System.Threading.Tasks.TaskFactory+CompleteOnInvokePromise",
+        Combinator::WhenAny,
+    ),
+    (
+        "System.Threading.Tasks.TaskFactory+CompleteOnInvokePromise`1",
+        Combinator::WhenAny,
+    ),
+    (
+        "System.Threading.Tasks.Task+CancellationPromise`1",
+        Combinator::WaitAsync,
+    ),
     ("System.Threading.Tasks.UnwrapPromise`1", Combinator::Unwrap),
-    ("System.Threading.Tasks.ValueTask+ValueTaskSourceAsTask", Combinator::AsTask),
-    ("System.Threading.Tasks.ValueTask`1+ValueTaskSourceAsTask", Combinator::AsTask),
+    (
+        "System.Threading.Tasks.ValueTask+ValueTaskSourceAsTask",
+        Combinator::AsTask,
+    ),
+    (
+        "System.Threading.Tasks.ValueTask`1+ValueTaskSourceAsTask",
+        Combinator::AsTask,
+    ),
 ];
 
 const HELPERS: [(&str, Helper); 11] = [
     ("System.Threading.SemaphoreSlim", Helper::Semaphore),
     ("System.Threading.ThreadPoolWorkQueue", Helper::PoolQueue),
-    ("System.Threading.ThreadPoolWorkQueue+WorkStealingQueue", Helper::LocalQueue),
+    (
+        "System.Threading.ThreadPoolWorkQueue+WorkStealingQueue",
+        Helper::LocalQueue,
+    ),
     ("System.Threading.PortableThreadPool", Helper::Pool),
     ("System.Net.Http.HttpConnectionPool", Helper::HttpPool),
     ("System.IO.Pipelines.Pipe", Helper::Pipe),
-    ("System.Threading.Tasks.SynchronizationContextAwaitTaskContinuation", Helper::ContextContinuation),
-    ("System.Threading.Tasks.TaskSchedulerAwaitTaskContinuation", Helper::ContextContinuation),
-    ("System.Threading.Channels.BoundedChannel`1", Helper::Channel),
-    ("System.Threading.Channels.UnboundedChannel`1", Helper::Channel),
-    ("System.Threading.Channels.SingleConsumerUnboundedChannel`1", Helper::Channel),
+    (
+        "System.Threading.Tasks.SynchronizationContextAwaitTaskContinuation",
+        Helper::ContextContinuation,
+    ),
+    (
+        "System.Threading.Tasks.TaskSchedulerAwaitTaskContinuation",
+        Helper::ContextContinuation,
+    ),
+    (
+        "System.Threading.Channels.BoundedChannel`1",
+        Helper::Channel,
+    ),
+    (
+        "System.Threading.Channels.UnboundedChannel`1",
+        Helper::Channel,
+    ),
+    (
+        "System.Threading.Channels.SingleConsumerUnboundedChannel`1",
+        Helper::Channel,
+    ),
 ];
 
 /// The class of a type; `None` for the many that have nothing to do with waiting.
@@ -118,7 +168,8 @@ pub(crate) fn classify(rt: &Runtime<'_>, mt: Addr) -> Option<Class> {
         BOX | DEBUG_BOX => return Some(Class::Box),
         POOLED => return Some(Class::PooledBox),
         RUNTIME_ASYNC => return Some(Class::RuntimeAsyncTask),
-        "System.Threading.Tasks.Task+SetOnInvokeMres" | "System.Threading.Tasks.Task+SetOnCountdownMres" => return Some(Class::BlockingWait),
+        "System.Threading.Tasks.Task+SetOnInvokeMres"
+        | "System.Threading.Tasks.Task+SetOnCountdownMres" => return Some(Class::BlockingWait),
         _ => {}
     }
     if let Some((_, helper)) = HELPERS.iter().find(|(n, _)| *n == &*name) {
@@ -136,14 +187,24 @@ fn by_hierarchy(rt: &Runtime<'_>, ty: &Type) -> Option<Class> {
         match &*name {
             TASK => {
                 let own = rt.definition_name(ty);
-                let continues = own.starts_with("System.Threading.Tasks.Continuation") && own.contains("From");
-                return Some(if continues { Class::Combinator(Combinator::ContinueWith) } else { Class::Task });
+                let continues =
+                    own.starts_with("System.Threading.Tasks.Continuation") && own.contains("From");
+                return Some(if continues {
+                    Class::Combinator(Combinator::ContinueWith)
+                } else {
+                    Class::Task
+                });
             }
-            "System.Threading.Tasks.Parallel+ForEachAsyncState`1" => return Some(Class::Helper(Helper::ForEachAsync)),
-            "System.Threading.Tasks.TaskCompletionSource" | "System.Threading.Tasks.TaskCompletionSource`1" => {
+            "System.Threading.Tasks.Parallel+ForEachAsyncState`1" => {
+                return Some(Class::Helper(Helper::ForEachAsync));
+            }
+            "System.Threading.Tasks.TaskCompletionSource"
+            | "System.Threading.Tasks.TaskCompletionSource`1" => {
                 return Some(Class::Helper(Helper::CompletionSource));
             }
-            "Microsoft.AspNetCore.Server.Kestrel.Core.Internal.Http.HttpProtocol" => return Some(Class::Helper(Helper::ServerRequest)),
+            "Microsoft.AspNetCore.Server.Kestrel.Core.Internal.Http.HttpProtocol" => {
+                return Some(Class::Helper(Helper::ServerRequest));
+            }
             _ => {}
         }
     }
@@ -152,18 +213,32 @@ fn by_hierarchy(rt: &Runtime<'_>, ty: &Type) -> Option<Class> {
 
 /// Own continuation fields, or the BCL's core embedded.
 fn is_source(rt: &Runtime<'_>, ty: &Type) -> bool {
-    if rt.definition_name(ty).starts_with("System.Threading.Tasks.Sources.") {
+    if rt
+        .definition_name(ty)
+        .starts_with("System.Threading.Tasks.Sources.")
+    {
         return false;
     }
     let fields = rt.instance_fields(ty);
-    let pipe_end = fields.contains_key("_pipe") && rt.definition_name(ty).starts_with("System.IO.Pipelines.Pipe+Default");
-    pipe_end || (fields.contains_key("_continuationState") && fields.contains_key("_continuation")) || !source_cores(rt, ty).is_empty()
+    let pipe_end = fields.contains_key("_pipe")
+        && rt
+            .definition_name(ty)
+            .starts_with("System.IO.Pipelines.Pipe+Default");
+    pipe_end
+        || (fields.contains_key("_continuationState") && fields.contains_key("_continuation"))
+        || !source_cores(rt, ty).is_empty()
 }
 
 /// Offsets from the object of the embedded source cores.
 pub(crate) fn source_cores(rt: &Runtime<'_>, ty: &Type) -> Vec<u64> {
-    let structures = rt.instance_fields(ty).values().filter(|f| f.kind == asynctriage_clr::FieldKind::ValueType);
-    let mut cores: Vec<u64> = structures.filter(|f| rt.field_type_name(f).is_some_and(|n| n == SOURCE_CORE)).map(|f| f.offset).collect();
+    let structures = rt
+        .instance_fields(ty)
+        .values()
+        .filter(|f| f.kind == asynctriage_clr::FieldKind::ValueType);
+    let mut cores: Vec<u64> = structures
+        .filter(|f| rt.field_type_name(f).is_some_and(|n| n == SOURCE_CORE))
+        .map(|f| f.offset)
+        .collect();
     cores.sort_unstable();
     cores
 }

@@ -94,7 +94,17 @@ impl AsyncGraph {
             class
         };
         let heap = rt.walk_heap(&|mt| class_of(mt).is_some());
-        let nodes: Vec<Node> = heap.wanted.iter().filter_map(|o| Some(Node { addr: o.addr, mt: o.mt, class: class_of(o.mt)? })).collect();
+        let nodes: Vec<Node> = heap
+            .wanted
+            .iter()
+            .filter_map(|o| {
+                Some(Node {
+                    addr: o.addr,
+                    mt: o.mt,
+                    class: class_of(o.mt)?,
+                })
+            })
+            .collect();
         let mut builder = Builder::new(rt, heap);
         builder.add_nodes(nodes);
         builder.link();
@@ -126,7 +136,9 @@ impl AsyncGraph {
 
     /// What resumes a node.
     pub fn awaited(&self, id: NodeId) -> impl Iterator<Item = (NodeId, Edge)> + '_ {
-        self.graph.edges_directed(id, petgraph::Direction::Incoming).map(|e| (e.source(), *e.weight()))
+        self.graph
+            .edges_directed(id, petgraph::Direction::Incoming)
+            .map(|e| (e.source(), *e.weight()))
     }
 }
 
@@ -164,7 +176,11 @@ impl<'r, 'd> Builder<'r, 'd> {
             gaps,
             ids: FxHashMap::default(),
         };
-        Self { rt, out, linked: FxHashSet::default() }
+        Self {
+            rt,
+            out,
+            linked: FxHashSet::default(),
+        }
     }
 
     fn add_nodes(&mut self, nodes: Vec<Node>) {
@@ -179,12 +195,24 @@ impl<'r, 'd> Builder<'r, 'd> {
     }
 
     fn completed(&self, node: Node) -> bool {
-        let is_task = !matches!(node.class, Class::PooledBox | Class::Source | Class::BlockingWait);
-        is_task && self.out.task.is_some_and(|t| t.completed(self.rt, node.addr))
+        let is_task = !matches!(
+            node.class,
+            Class::PooledBox | Class::Source | Class::BlockingWait
+        );
+        is_task
+            && self
+                .out
+                .task
+                .is_some_and(|t| t.completed(self.rt, node.addr))
     }
 
     fn link(&mut self) {
-        let ids: Vec<(NodeId, Node)> = self.out.graph.node_indices().filter_map(|i| Some((i, self.out.object(i)?))).collect();
+        let ids: Vec<(NodeId, Node)> = self
+            .out
+            .graph
+            .node_indices()
+            .filter_map(|i| Some((i, self.out.object(i)?)))
+            .collect();
         for (id, node) in &ids {
             if matches!(node.class, Class::Box | Class::PooledBox) {
                 self.decode_box(*id, *node);
@@ -212,7 +240,11 @@ impl<'r, 'd> Builder<'r, 'd> {
             BoxState::Running(_) => self.out.running.push(node.addr),
             BoxState::Completed => self.out.completed.push(node),
             BoxState::Parked => {}
-            BoxState::Rejected(reason) => self.out.rejected.push(Rejected { addr: node.addr, mt: node.mt, reason }),
+            BoxState::Rejected(reason) => self.out.rejected.push(Rejected {
+                addr: node.addr,
+                mt: node.mt,
+                reason,
+            }),
         }
     }
 
@@ -226,8 +258,20 @@ impl<'r, 'd> Builder<'r, 'd> {
     fn link_awaiters(&mut self) {
         let mut edges = Vec::new();
         for (id, machine) in &self.out.machines {
-            let targets = machine.awaits.iter().filter_map(|(slot, object)| Some((*slot, self.awaited_node(*object)?)));
-            edges.extend(targets.map(|(slot, from)| (from, *id, Edge { slot, field: "awaiter" })));
+            let targets = machine
+                .awaits
+                .iter()
+                .filter_map(|(slot, object)| Some((*slot, self.awaited_node(*object)?)));
+            edges.extend(targets.map(|(slot, from)| {
+                (
+                    from,
+                    *id,
+                    Edge {
+                        slot,
+                        field: "awaiter",
+                    },
+                )
+            }));
         }
         edges.sort_unstable_by_key(|(from, to, e)| (*to, e.slot, *from));
         for (from, to, edge) in edges {
@@ -241,7 +285,10 @@ impl<'r, 'd> Builder<'r, 'd> {
             return Some(self.iterator_box(object).unwrap_or(id));
         }
         let place = self.rt.place(object)?;
-        let inner = place.fields(self.rt).into_iter().flat_map(|f| place.references_in(self.rt, f).collect::<Vec<_>>());
+        let inner = place
+            .fields(self.rt)
+            .into_iter()
+            .flat_map(|f| place.references_in(self.rt, f).collect::<Vec<_>>());
         inner.take(16).find_map(|o| self.out.node(o))
     }
 
@@ -249,7 +296,9 @@ impl<'r, 'd> Builder<'r, 'd> {
     fn iterator_box(&self, object: Addr) -> Option<NodeId> {
         let place = self.rt.place(object)?;
         let field = self.rt.instance_field(&place.ty, "<>t__builder")?;
-        let found = place.references_in(self.rt, &field).find_map(|b| self.out.node(b));
+        let found = place
+            .references_in(self.rt, &field)
+            .find_map(|b| self.out.node(b));
         found.filter(|id| self.out.machines.contains_key(id))
     }
 
@@ -258,19 +307,32 @@ impl<'r, 'd> Builder<'r, 'd> {
         let mut roots: Vec<(Addr, &'static str)> = Vec::new();
         match node.class {
             Class::Source | Class::PooledBox => {
-                let Some(ty) = self.rt.ty(node.mt) else { return };
+                let Some(ty) = self.rt.ty(node.mt) else {
+                    return;
+                };
                 if let Some(field) = self.rt.instance_field(&ty, "_continuationState") {
                     roots.push((node.addr + field.offset + 8, "_continuationState"));
                 }
                 // the core's first two words are the callback and its state (8.0 to 11.0)
-                roots.extend(source_cores(self.rt, &ty).into_iter().map(|o| (node.addr + o + 16, "_continuationState")));
+                roots.extend(
+                    source_cores(self.rt, &ty)
+                        .into_iter()
+                        .map(|o| (node.addr + o + 16, "_continuationState")),
+                );
             }
             Class::BlockingWait | Class::Helper(_) => {}
-            _ => roots.extend(self.out.task.and_then(|t| t.continuation(self.rt, node.addr)).map(|(slot, _)| (slot, "m_continuationObject"))),
+            _ => roots.extend(
+                self.out
+                    .task
+                    .and_then(|t| t.continuation(self.rt, node.addr))
+                    .map(|(slot, _)| (slot, "m_continuationObject")),
+            ),
         }
         let from = self.iterator_box(node.addr).unwrap_or(id);
         for (slot, field) in roots {
-            let Some(value) = self.rt.memory().ptr(slot).and_then(Addr::non_null) else { continue };
+            let Some(value) = self.rt.memory().ptr(slot).and_then(Addr::non_null) else {
+                continue;
+            };
             for waiter in resolve(self.rt, &self.out, slot, value) {
                 if let Waiter::Node(to, slot) = waiter
                     && self.waits(to)
@@ -296,8 +358,15 @@ impl<'r, 'd> Builder<'r, 'd> {
             Class::Combinator(Combinator::WaitAsync) => "_task",
             _ => return,
         };
-        let Some(slot) = self.rt.field_addr(node.addr, field) else { return };
-        let inner = self.rt.memory().ptr(slot).and_then(Addr::non_null).and_then(|o| self.awaited_node(o));
+        let Some(slot) = self.rt.field_addr(node.addr, field) else {
+            return;
+        };
+        let inner = self
+            .rt
+            .memory()
+            .ptr(slot)
+            .and_then(Addr::non_null)
+            .and_then(|o| self.awaited_node(o));
         if let Some(from) = inner {
             self.add(from, id, Edge { slot, field });
         }
@@ -305,7 +374,10 @@ impl<'r, 'd> Builder<'r, 'd> {
 
     fn link_owners(&mut self) {
         let sources = [Helper::CompletionSource, Helper::ForEachAsync];
-        let owners: Vec<Addr> = sources.iter().flat_map(|k| self.out.helpers(*k).to_vec()).collect();
+        let owners: Vec<Addr> = sources
+            .iter()
+            .flat_map(|k| self.out.helpers(*k).to_vec())
+            .collect();
         for owner in owners {
             if let Some(task) = self.rt.reference(owner, "_task") {
                 self.out.completion_sources.insert(task, owner);
@@ -325,7 +397,11 @@ impl<'r, 'd> Builder<'r, 'd> {
     fn link_for_each(&mut self) {
         let mut states: FxHashMap<Addr, NodeId> = FxHashMap::default();
         for state in self.out.helpers(Helper::ForEachAsync) {
-            if let Some(id) = self.rt.reference(*state, "_task").and_then(|t| self.out.node(t)) {
+            if let Some(id) = self
+                .rt
+                .reference(*state, "_task")
+                .and_then(|t| self.out.node(t))
+            {
                 states.insert(*state, id);
             }
         }
@@ -334,8 +410,14 @@ impl<'r, 'd> Builder<'r, 'd> {
         }
         let mut edges = Vec::new();
         for id in self.out.machines.keys() {
-            let Some(node) = self.out.object(*id) else { continue };
-            let in_parallel = self.out.machines.get(id).is_some_and(|m| self.rt.definition_name(&m.place.ty).starts_with("System.Threading.Tasks.Parallel+"));
+            let Some(node) = self.out.object(*id) else {
+                continue;
+            };
+            let in_parallel = self.out.machines.get(id).is_some_and(|m| {
+                self.rt
+                    .definition_name(&m.place.ty)
+                    .starts_with("System.Threading.Tasks.Parallel+")
+            });
             if !in_parallel {
                 continue;
             }
@@ -348,7 +430,14 @@ impl<'r, 'd> Builder<'r, 'd> {
         edges.sort_unstable_by_key(|(from, to, slot, _)| (*from, *to, *slot));
         for (from, to, slot, state) in edges {
             self.out.for_each.insert(to, state);
-            self.add(from, to, Edge { slot, field: "ForEachAsyncState" });
+            self.add(
+                from,
+                to,
+                Edge {
+                    slot,
+                    field: "ForEachAsyncState",
+                },
+            );
         }
     }
 }

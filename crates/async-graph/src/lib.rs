@@ -3,7 +3,16 @@
 //! [`AsyncGraph::build`] walks the heap once and links state machine boxes, tasks, combinators, value-task sources and
 //! blocked threads. An edge leads from what is awaited to who awaits it, with the slot that proves it. The graph says
 //! what is linked; what that means is another crate's business.
-#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::arithmetic_side_effects))]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 mod class;
 mod graph;

@@ -28,23 +28,41 @@ pub struct Queues {
 impl Queues {
     /// All queued items.
     pub fn items(&self) -> impl Iterator<Item = Addr> + '_ {
-        let shared = self.high_priority.iter().chain(&self.global).chain(&self.low_priority);
+        let shared = self
+            .high_priority
+            .iter()
+            .chain(&self.global)
+            .chain(&self.low_priority);
         shared.chain(self.local.iter().flatten()).copied()
     }
 
     pub(crate) fn read(rt: &Runtime<'_>, graph: &AsyncGraph) -> Self {
         let mut queues = Self::default();
         for queue in graph.helpers(Helper::PoolQueue) {
-            let items = |field| rt.reference(*queue, field).map(|q| concurrent_queue(rt, q)).unwrap_or_default();
+            let items = |field| {
+                rt.reference(*queue, field)
+                    .map(|q| concurrent_queue(rt, q))
+                    .unwrap_or_default()
+            };
             queues.global.extend(items("workItems"));
             queues.high_priority.extend(items("highPriorityWorkItems"));
             queues.low_priority.extend(items("lowPriorityWorkItems"));
             // 9.0 keeps one more item outside the queue
-            queues.global.extend(rt.reference(*queue, "_nextWorkItemToProcess"));
+            queues
+                .global
+                .extend(rt.reference(*queue, "_nextWorkItemToProcess"));
         }
-        queues.local = graph.helpers(Helper::LocalQueue).iter().map(|q| local_queue(rt, *q)).filter(|q| !q.is_empty()).collect();
+        queues.local = graph
+            .helpers(Helper::LocalQueue)
+            .iter()
+            .map(|q| local_queue(rt, *q))
+            .filter(|q| !q.is_empty())
+            .collect();
         let items: Vec<Addr> = queues.items().collect();
-        queues.resumes = items.into_iter().flat_map(|i| work_item_targets(rt, graph, i)).collect();
+        queues.resumes = items
+            .into_iter()
+            .flat_map(|i| work_item_targets(rt, graph, i))
+            .collect();
         queues
     }
 }
@@ -65,7 +83,10 @@ fn segment_items(rt: &Runtime<'_>, segment: Addr) -> Option<Vec<Addr>> {
     let slots = rt.reference(segment, "_slots")?;
     let (start, stride, len) = rt.vector(slots)?;
     let slot = rt.element_type(slots)?;
-    let (item, sequence) = (rt.instance_field(&slot, "Item")?.offset, rt.instance_field(&slot, "SequenceNumber")?.offset);
+    let (item, sequence) = (
+        rt.instance_field(&slot, "Item")?.offset,
+        rt.instance_field(&slot, "SequenceNumber")?.offset,
+    );
     let full = (0..len).filter_map(|i| {
         let at = start.element(i, stride);
         let value = rt.memory().ptr(at + item)?.non_null()?;
@@ -79,13 +100,18 @@ fn segment_items(rt: &Runtime<'_>, segment: Addr) -> Option<Vec<Addr>> {
 
 fn local_queue(rt: &Runtime<'_>, queue: Addr) -> Vec<Addr> {
     let read = || {
-        let (head, tail) = (rt.field_i32(queue, "m_headIndex")?, rt.field_i32(queue, "m_tailIndex")?);
+        let (head, tail) = (
+            rt.field_i32(queue, "m_headIndex")?,
+            rt.field_i32(queue, "m_tailIndex")?,
+        );
         let mask = rt.field_i32(queue, "m_mask")?;
         let (start, stride, len) = rt.vector(rt.reference(queue, "m_array")?)?;
         let count = u64::try_from(tail.wrapping_sub(head)).unwrap_or(0).min(len);
         let at = |i: u64| {
             let index = i32::try_from(i).ok()?.wrapping_add(head) & mask;
-            rt.memory().ptr(start.element(u64::try_from(index).ok().filter(|x| *x < len)?, stride))?.non_null()
+            rt.memory()
+                .ptr(start.element(u64::try_from(index).ok().filter(|x| *x < len)?, stride))?
+                .non_null()
         };
         Some((0..count).filter_map(at).collect())
     };

@@ -32,10 +32,14 @@ pub fn resolve(rt: &Runtime<'_>, graph: &AsyncGraph, slot: Addr, value: Addr) ->
             out.push(Waiter::Node(id, slot));
             continue;
         }
-        let Some(depth) = depth.checked_sub(1) else { continue };
+        let Some(depth) = depth.checked_sub(1) else {
+            continue;
+        };
         match step(rt, value) {
             Step::Field(name) => {
-                let next = rt.field_addr(value, name).and_then(|at| Some((at, rt.memory().ptr(at)?.non_null()?)));
+                let next = rt
+                    .field_addr(value, name)
+                    .and_then(|at| Some((at, rt.memory().ptr(at)?.non_null()?)));
                 todo.extend(next.map(|(at, v)| (at, v, depth)));
             }
             Step::List => {
@@ -44,7 +48,9 @@ pub fn resolve(rt: &Runtime<'_>, graph: &AsyncGraph, slot: Addr, value: Addr) ->
                 let (start, stride, len) = rt.vector(items).unwrap_or_default();
                 // reversed, so that they come off the stack in order; removed entries are null
                 let slots = (0..size.min(len)).rev().map(|i| start.element(i, stride));
-                todo.extend(slots.filter_map(|at| Some((at, rt.memory().ptr(at)?.non_null()?, depth))));
+                todo.extend(
+                    slots.filter_map(|at| Some((at, rt.memory().ptr(at)?.non_null()?, depth))),
+                );
             }
             Step::Stop => {}
             Step::Unknown => out.push(Waiter::Other(value)),
@@ -62,21 +68,31 @@ enum Step {
 }
 
 fn step(rt: &Runtime<'_>, value: Addr) -> Step {
-    let Some(ty) = rt.type_of(value) else { return Step::Stop };
+    let Some(ty) = rt.type_of(value) else {
+        return Step::Stop;
+    };
     let name = rt.definition_name(&ty);
     match &*name {
         "System.Object" => Step::Stop,
         "System.Collections.Generic.List`1" => Step::List,
-        "System.Runtime.CompilerServices.AsyncMethodBuilderCore+ContinuationWrapper" => Step::Field("_continuation"),
+        "System.Runtime.CompilerServices.AsyncMethodBuilderCore+ContinuationWrapper" => {
+            Step::Field("_continuation")
+        }
         // StandardTaskContinuation was its name up to .NET Core 3.1
-        "System.Threading.Tasks.ContinueWithTaskContinuation" | "System.Threading.Tasks.StandardTaskContinuation" => Step::Field("m_task"),
+        "System.Threading.Tasks.ContinueWithTaskContinuation"
+        | "System.Threading.Tasks.StandardTaskContinuation" => Step::Field("m_task"),
         "System.Threading.Tasks.AwaitTaskContinuation"
         | "System.Threading.Tasks.SynchronizationContextAwaitTaskContinuation"
         | "System.Threading.Tasks.TaskSchedulerAwaitTaskContinuation" => Step::Field("m_action"),
-        "System.Runtime.CompilerServices.RuntimeAsyncTaskContinuation" => Step::Field("RuntimeAsyncTask"),
+        "System.Runtime.CompilerServices.RuntimeAsyncTaskContinuation" => {
+            Step::Field("RuntimeAsyncTask")
+        }
         // the async profiler of .NET 11 puts these in front of the real box while it listens
-        "System.Runtime.CompilerServices.AsyncStateMachineDispatcher" | "System.Runtime.CompilerServices.AsyncTaskDispatcher" => Step::Field("_inner"),
-        _ if name.starts_with("System.Action") || rt.is_a(ty.mt, "System.MulticastDelegate") => Step::Field("_target"),
+        "System.Runtime.CompilerServices.AsyncStateMachineDispatcher"
+        | "System.Runtime.CompilerServices.AsyncTaskDispatcher" => Step::Field("_inner"),
+        _ if name.starts_with("System.Action") || rt.is_a(ty.mt, "System.MulticastDelegate") => {
+            Step::Field("_target")
+        }
         _ => Step::Unknown,
     }
 }
@@ -87,13 +103,20 @@ pub(crate) fn work_item_targets(rt: &Runtime<'_>, graph: &AsyncGraph, item: Addr
         return vec![id];
     }
     let fields = ["_state", "m_action", "_callback", "m_completingTask"];
-    let values = fields.iter().filter_map(|f| rt.field_addr(item, f)).filter_map(|slot| Some((slot, rt.memory().ptr(slot)?.non_null()?)));
+    let values = fields
+        .iter()
+        .filter_map(|f| rt.field_addr(item, f))
+        .filter_map(|slot| Some((slot, rt.memory().ptr(slot)?.non_null()?)));
     let nodes = values.flat_map(|(slot, value)| resolve(rt, graph, slot, value));
     nodes
         .filter_map(|w| match w {
             Waiter::Node(id, _) => Some(id),
             Waiter::Other(_) => None,
         })
-        .filter(|id| graph.object(*id).is_some_and(|n| n.class != Class::BlockingWait))
+        .filter(|id| {
+            graph
+                .object(*id)
+                .is_some_and(|n| n.class != Class::BlockingWait)
+        })
         .collect()
 }

@@ -37,7 +37,10 @@ impl TaskFields {
     /// Reads the offsets from the type itself.
     pub(crate) fn find(rt: &Runtime<'_>) -> Option<Self> {
         let ty = rt.ty(rt.core_type("System.Threading.Tasks", "Task")?)?;
-        let offset = |name| rt.instance_field(&ty, name).map(|f| f.offset.saturating_add(8));
+        let offset = |name| {
+            rt.instance_field(&ty, name)
+                .map(|f| f.offset.saturating_add(8))
+        };
         Some(Self {
             action: offset("m_action")?,
             state_object: offset("m_stateObject")?,

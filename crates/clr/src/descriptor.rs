@@ -37,14 +37,25 @@ impl Descriptor {
         }
         let len = u64::from(memory.u32(header + 12)?);
         let json = memory.bytes(memory.ptr(header + 16)?, len, MAX_JSON)?;
-        let pointers = Pointers { memory, count: memory.u32(header + 24)?.min(MAX_POINTERS), data: memory.ptr(header + 32)? };
+        let pointers = Pointers {
+            memory,
+            count: memory.u32(header + 24)?.min(MAX_POINTERS),
+            data: memory.ptr(header + 32)?,
+        };
         let root: Value = serde_json::from_slice(&json).ok()?;
         self.add_types(root.get("types"));
         self.add_texts(root.get("globals"));
         let subs = root.get("subDescriptors").and_then(Value::as_object);
-        for sub in subs.into_iter().flat_map(|s| s.values()).filter(|_| depth > 0) {
+        for sub in subs
+            .into_iter()
+            .flat_map(|s| s.values())
+            .filter(|_| depth > 0)
+        {
             // the slot holds the address of a pointer to the other header; null until the GC has set it
-            let slot = pointers.get(sub).and_then(|p| memory.ptr(p)).and_then(Addr::non_null);
+            let slot = pointers
+                .get(sub)
+                .and_then(|p| memory.ptr(p))
+                .and_then(Addr::non_null);
             if let Some(at) = slot {
                 self.add(memory, at, depth.saturating_sub(1));
             }
@@ -67,7 +78,9 @@ impl Descriptor {
     fn add_texts(&mut self, globals: Option<&Value>) {
         for (name, value) in globals.and_then(Value::as_object).into_iter().flatten() {
             let direct = value.get(0).unwrap_or(value);
-            if let (Some(text), Some("string")) = (direct.as_str(), value.get(1).and_then(Value::as_str)) {
+            if let (Some(text), Some("string")) =
+                (direct.as_str(), value.get(1).and_then(Value::as_str))
+            {
                 self.texts.insert(name.clone(), text.to_owned());
             }
         }
@@ -121,9 +134,19 @@ mod tests {
     #[test]
     fn unknown_keys_and_untyped_texts_are_passed_over() {
         let mut d = Descriptor::default();
-        d.add_types(Some(&json!({"Thread": {"!": 64, "Id": 16, "New": {"odd": 1}}})));
-        d.add_texts(Some(&json!({"Version": ["11.0.0", "string"], "Pointer": [[1], "pointer"]})));
-        assert_eq!(d.types["Thread"], BTreeMap::from([("Id".to_owned(), 16), ("Size".to_owned(), 64)]));
-        assert_eq!(d.texts, BTreeMap::from([("Version".to_owned(), "11.0.0".to_owned())]));
+        d.add_types(Some(
+            &json!({"Thread": {"!": 64, "Id": 16, "New": {"odd": 1}}}),
+        ));
+        d.add_texts(Some(
+            &json!({"Version": ["11.0.0", "string"], "Pointer": [[1], "pointer"]}),
+        ));
+        assert_eq!(
+            d.types["Thread"],
+            BTreeMap::from([("Id".to_owned(), 16), ("Size".to_owned(), 64)])
+        );
+        assert_eq!(
+            d.texts,
+            BTreeMap::from([("Version".to_owned(), "11.0.0".to_owned())])
+        );
     }
 }

@@ -30,10 +30,22 @@ struct TableFile {
 
 const COMMON: &str = include_str!("../layouts/coreclr.json");
 const TABLES: [(&str, &str); 4] = [
-    ("linux-x64-8.0", include_str!("../layouts/linux-x64-8.0.json")),
-    ("linux-x64-9.0", include_str!("../layouts/linux-x64-9.0.json")),
-    ("linux-x64-10.0", include_str!("../layouts/linux-x64-10.0.json")),
-    ("linux-x64-11.0", include_str!("../layouts/linux-x64-11.0.json")),
+    (
+        "linux-x64-8.0",
+        include_str!("../layouts/linux-x64-8.0.json"),
+    ),
+    (
+        "linux-x64-9.0",
+        include_str!("../layouts/linux-x64-9.0.json"),
+    ),
+    (
+        "linux-x64-10.0",
+        include_str!("../layouts/linux-x64-10.0.json"),
+    ),
+    (
+        "linux-x64-11.0",
+        include_str!("../layouts/linux-x64-11.0.json"),
+    ),
 ];
 
 /// A field that neither the table nor the process's descriptor knows.
@@ -74,7 +86,9 @@ impl Layout {
             layout.lay_over(table.types);
             Some(layout)
         });
-        tables.filter(|l| l.applies.os == os && l.applies.arch == arch).collect()
+        tables
+            .filter(|l| l.applies.os == os && l.applies.arch == arch)
+            .collect()
     }
 
     /// The versions that the built-in tables know, as `linux-x64-8.0`.
@@ -83,8 +97,13 @@ impl Layout {
     }
 
     /// Lays what the process's own descriptor says over the table; returns how many offsets differ from it.
-    pub(crate) fn lay_over_descriptor(&mut self, types: BTreeMap<String, BTreeMap<String, u64>>) -> usize {
-        let known = types.iter().flat_map(|(ty, fields)| fields.iter().map(move |(f, v)| (ty, f, v)));
+    pub(crate) fn lay_over_descriptor(
+        &mut self,
+        types: BTreeMap<String, BTreeMap<String, u64>>,
+    ) -> usize {
+        let known = types
+            .iter()
+            .flat_map(|(ty, fields)| fields.iter().map(move |(f, v)| (ty, f, v)));
         let mut differing = 0_usize;
         for (ty, field, value) in known {
             self.from_descriptor = self.from_descriptor.saturating_add(1);
@@ -248,14 +267,21 @@ mod tests {
         assert_eq!(tables.len(), TABLES.len());
         for table in tables {
             Offsets::resolve(&table).unwrap_or_else(|e| panic!("{}: {e}", table.name()));
-            assert!(!table.evidence().is_empty(), "{} names no evidence", table.name());
+            assert!(
+                !table.evidence().is_empty(),
+                "{} names no evidence",
+                table.name()
+            );
         }
     }
 
     #[test]
     fn the_descriptor_wins_over_the_table_and_differences_are_counted() {
         let mut table = Layout::built_in("linux", "x64").remove(2);
-        let said = BTreeMap::from([("Thread".to_owned(), BTreeMap::from([("OSId".to_owned(), 7), ("State".to_owned(), 0)]))]);
+        let said = BTreeMap::from([(
+            "Thread".to_owned(),
+            BTreeMap::from([("OSId".to_owned(), 7), ("State".to_owned(), 0)]),
+        )]);
         assert_eq!(table.lay_over_descriptor(said), 1);
         assert_eq!(table.get("Thread", "OSId"), Some(7));
         assert_eq!(table.from_descriptor(), 2);

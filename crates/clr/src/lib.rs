@@ -3,7 +3,16 @@
 //! Entry: [`Runtime::open`] finds the runtime in a dump and checks that the built-in layouts fit it. From there
 //! [`Runtime::walk_heap`] lists objects, [`Runtime::ty`] and the field readers look into them, [`Runtime::threads`]
 //! lists threads. Once a runtime is found nothing fails: readers return `None` and lists of [`Gap`]s.
-#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::arithmetic_side_effects))]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 mod descriptor;
 mod gap;
@@ -19,7 +28,9 @@ mod types;
 mod version;
 
 pub use gap::Gap;
-pub use heap::{BadObject, Heap, HeapObject, HeapShape, Reachable, Segment, SegmentKind, TypeCount};
+pub use heap::{
+    BadObject, Heap, HeapObject, HeapShape, Reachable, Segment, SegmentKind, TypeCount,
+};
 pub use layout::{Layout, MissingField};
 pub use modules::{DumpSource, Module};
 pub use objects::Place;

@@ -21,7 +21,10 @@ pub struct DumpSource<'d> {
 
 impl std::fmt::Debug for DumpSource<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DumpSource").field("start", &self.start).field("len", &self.len).finish_non_exhaustive()
+        f.debug_struct("DumpSource")
+            .field("start", &self.start)
+            .field("len", &self.len)
+            .finish_non_exhaustive()
     }
 }
 
@@ -32,7 +35,8 @@ impl Source for DumpSource<'_> {
 
     fn read(&self, offset: u64, out: &mut [u8]) -> bool {
         let end = offset.checked_add(out.len() as u64);
-        end.is_some_and(|e| e <= u64::from(self.len)) && self.memory.read_into(self.start + offset, out)
+        end.is_some_and(|e| e <= u64::from(self.len))
+            && self.memory.read_into(self.start + offset, out)
     }
 }
 
@@ -59,13 +63,37 @@ impl<'d> Runtime<'d> {
     /// The module whose native structure is at `addr`; without metadata when that cannot be read.
     #[must_use]
     pub fn module(&self, addr: Addr) -> Arc<Module<'d>> {
-        if let Some(known) = self.modules.by_addr.read().ok().and_then(|m| m.get(&addr).cloned()) {
+        if let Some(known) = self
+            .modules
+            .by_addr
+            .read()
+            .ok()
+            .and_then(|m| m.get(&addr).cloned())
+        {
             return known;
         }
         let image = self.module_image(addr);
-        let metadata = image.as_ref().and_then(|i| i.metadata()).and_then(|(start, len)| Metadata::parse(DumpSource { memory: self.memory, start, len }).ok());
-        let name = metadata.as_ref().and_then(|m| m.assembly_name().or_else(|| m.module_name())).unwrap_or_default();
-        let module = Arc::new(Module { addr, name, metadata, image_base: image.map(|i| i.base) });
+        let metadata = image
+            .as_ref()
+            .and_then(|i| i.metadata())
+            .and_then(|(start, len)| {
+                Metadata::parse(DumpSource {
+                    memory: self.memory,
+                    start,
+                    len,
+                })
+                .ok()
+            });
+        let name = metadata
+            .as_ref()
+            .and_then(|m| m.assembly_name().or_else(|| m.module_name()))
+            .unwrap_or_default();
+        let module = Arc::new(Module {
+            addr,
+            name,
+            metadata,
+            image_base: image.map(|i| i.base),
+        });
         if let Ok(mut all) = self.modules.by_addr.write() {
             all.insert(addr, Arc::clone(&module));
         }
@@ -75,7 +103,12 @@ impl<'d> Runtime<'d> {
     /// The modules met so far, by address.
     #[must_use]
     pub fn modules_seen(&self) -> Vec<Arc<Module<'d>>> {
-        let mut all: Vec<_> = self.modules.by_addr.read().map(|m| m.values().cloned().collect()).unwrap_or_default();
+        let mut all: Vec<_> = self
+            .modules
+            .by_addr
+            .read()
+            .map(|m| m.values().cloned().collect())
+            .unwrap_or_default();
         all.sort_by_key(|m| m.addr);
         all
     }
@@ -91,14 +124,23 @@ impl<'d> Runtime<'d> {
         let (m, o) = (self.memory, &self.offsets);
         let assembly = m.ptr(module + o.module.pe_assembly)?.non_null()?;
         let image = m.ptr(assembly + o.pe_assembly.image)?.non_null()?;
-        let layouts = [Some(o.pe_image.loaded), o.pe_image.flat].into_iter().flatten();
+        let layouts = [Some(o.pe_image.loaded), o.pe_image.flat]
+            .into_iter()
+            .flatten();
         let candidates = layouts.filter_map(|field| m.ptr(image + field)?.non_null());
         let mut images = candidates.filter_map(|layout| {
             let flags = m.u32(layout + o.pe_layout.flags)?;
             let base = m.ptr(layout + o.pe_layout.base)?.non_null()?;
-            let kind = if flags & LAYOUT_MAPPED == 0 { PeLayout::Flat } else { PeLayout::Loaded };
+            let kind = if flags & LAYOUT_MAPPED == 0 {
+                PeLayout::Flat
+            } else {
+                PeLayout::Loaded
+            };
             let image = PeImage::parse(m, base, kind).ok()?;
-            image.metadata().is_some_and(|(at, len)| m.readable(at, u64::from(len.min(16)))).then_some(image)
+            image
+                .metadata()
+                .is_some_and(|(at, len)| m.readable(at, u64::from(len.min(16))))
+                .then_some(image)
         });
         images.next()
     }
@@ -116,7 +158,10 @@ impl<'d> Runtime<'d> {
                 continue;
             }
             let flags = m.u64(map + o.flags)?;
-            return m.ptr(m.ptr(map + o.table)?.element(index, 8))?.without(flags).non_null();
+            return m
+                .ptr(m.ptr(map + o.table)?.element(index, 8))?
+                .without(flags)
+                .non_null();
         }
         None
     }

@@ -27,14 +27,22 @@ impl Runtime<'_> {
     /// Size of an object in bytes, without alignment padding.
     #[must_use]
     pub fn object_size(&self, object: Addr, ty: &Type) -> u64 {
-        let elements = if ty.component_size == 0 { 0 } else { self.memory.u32(object + 8).map_or(0, u64::from) };
-        u64::from(ty.base_size).saturating_add(u64::from(ty.component_size).saturating_mul(elements))
+        let elements = if ty.component_size == 0 {
+            0
+        } else {
+            self.memory.u32(object + 8).map_or(0, u64::from)
+        };
+        u64::from(ty.base_size)
+            .saturating_add(u64::from(ty.component_size).saturating_mul(elements))
     }
 
     /// The fields of the object at `object`.
     #[must_use]
     pub fn place(&self, object: Addr) -> Option<Place> {
-        Some(Place { base: object.non_null()? + OBJECT_HEAD, ty: self.type_of(object)? })
+        Some(Place {
+            base: object.non_null()? + OBJECT_HEAD,
+            ty: self.type_of(object)?,
+        })
     }
 
     /// Where an instance field of an object is.
@@ -86,9 +94,21 @@ impl Runtime<'_> {
             return None;
         }
         let len = u64::from(self.memory.u32(string + 8)?).min(MAX_TEXT);
-        let bytes = self.memory.bytes(string + 12, len.saturating_mul(2), MAX_TEXT.saturating_mul(2))?;
-        let units = bytes.as_chunks::<2>().0.iter().map(|c| u16::from_le_bytes(*c));
-        Some(char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect())
+        let bytes = self.memory.bytes(
+            string + 12,
+            len.saturating_mul(2),
+            MAX_TEXT.saturating_mul(2),
+        )?;
+        let units = bytes
+            .as_chunks::<2>()
+            .0
+            .iter()
+            .map(|c| u16::from_le_bytes(*c));
+        Some(
+            char::decode_utf16(units)
+                .map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
+                .collect(),
+        )
     }
 
     /// The text in a string field of an object.
@@ -113,23 +133,35 @@ impl Runtime<'_> {
     }
 
     /// The references in a vector, from `first` on, `count` at most; nulls are kept.
-    pub fn vector_references(&self, array: Addr, first: u64, count: u64) -> impl Iterator<Item = Addr> + '_ {
-        let (start, stride, len) = self.vector(array).filter(|(_, stride, _)| *stride == 8).unwrap_or_default();
-        (first..len.min(first.saturating_add(count))).map_while(move |i| self.memory.ptr(start.element(i, stride)))
+    pub fn vector_references(
+        &self,
+        array: Addr,
+        first: u64,
+        count: u64,
+    ) -> impl Iterator<Item = Addr> + '_ {
+        let (start, stride, len) = self
+            .vector(array)
+            .filter(|(_, stride, _)| *stride == 8)
+            .unwrap_or_default();
+        (first..len.min(first.saturating_add(count)))
+            .map_while(move |i| self.memory.ptr(start.element(i, stride)))
     }
 
     /// The items of a `List<T>` of references, nulls left out; slots beyond its size hold leftovers and are not read.
     pub fn list_items(&self, list: Addr) -> impl Iterator<Item = Addr> + '_ {
         let items = self.reference(list, "_items").unwrap_or_default();
         let size = self.field_u32(list, "_size").map_or(0, u64::from);
-        self.vector_references(items, 0, size).filter(|a| !a.is_null())
+        self.vector_references(items, 0, size)
+            .filter(|a| !a.is_null())
     }
 
     /// Element type of an array type, or the type that a type handle means.
     #[must_use]
     pub fn element_type(&self, array: Addr) -> Option<Arc<Type>> {
         let ty = self.type_of(array).filter(|t| t.is_array())?;
-        self.ty(self.memory.ptr(ty.mt + self.offsets.method_table.per_inst)?)
+        self.ty(self
+            .memory
+            .ptr(ty.mt + self.offsets.method_table.per_inst)?)
     }
 }
 
@@ -137,7 +169,9 @@ impl Place {
     /// Where a field is.
     #[must_use]
     pub fn addr(&self, rt: &Runtime<'_>, name: &str) -> Option<Addr> {
-        rt.instance_fields(&self.ty).get(name).map(|f| self.base + f.offset)
+        rt.instance_fields(&self.ty)
+            .get(name)
+            .map(|f| self.base + f.offset)
     }
 
     /// Where a field is.
@@ -164,14 +198,24 @@ impl Place {
     /// at most.
     #[must_use]
     pub fn extent(&self, rt: &Runtime<'_>, field: &Field) -> u64 {
-        let next = rt.instance_fields(&self.ty).values().map(|f| f.offset).filter(|o| *o > field.offset).min();
-        let head = if self.ty.is_value_type() { OBJECT_HEAD.saturating_mul(2) } else { OBJECT_HEAD.saturating_mul(2) };
+        let next = rt
+            .instance_fields(&self.ty)
+            .values()
+            .map(|f| f.offset)
+            .filter(|o| *o > field.offset)
+            .min();
+        // the base size counts the object header and the MethodTable word, of value types as well
+        let head = OBJECT_HEAD.saturating_mul(2);
         let end = next.unwrap_or_else(|| u64::from(self.ty.base_size).saturating_sub(head));
         end.saturating_sub(field.offset)
     }
 
     /// The references that stand in a field: itself, or those inside an inline value.
-    pub fn references_in<'r>(&self, rt: &'r Runtime<'_>, field: &Field) -> impl Iterator<Item = Addr> + 'r {
+    pub fn references_in<'r>(
+        &self,
+        rt: &'r Runtime<'_>,
+        field: &Field,
+    ) -> impl Iterator<Item = Addr> + 'r {
         let start = self.at(field);
         let words = match field.kind {
             FieldKind::Reference => 1,

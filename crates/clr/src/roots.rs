@@ -35,15 +35,29 @@ impl Runtime<'_> {
             roots.extend(self.thread_statics(thread.addr));
         }
         roots.extend(self.strong_handles(heap));
-        let permanent = heap.shape.segments.iter().enumerate().filter(|(_, s)| matches!(s.kind, SegmentKind::Frozen | SegmentKind::Pinned));
+        let permanent = heap
+            .shape
+            .segments
+            .iter()
+            .enumerate()
+            .filter(|(_, s)| matches!(s.kind, SegmentKind::Frozen | SegmentKind::Pinned));
         roots.extend(permanent.flat_map(|(i, _)| heap.objects_in(i)));
         roots
     }
 
     /// The array that the thread's statics live in (9.0 and later; 8.0 keeps it in a handle).
     fn thread_statics(&self, thread: Addr) -> Option<Addr> {
-        let data = self.memory.ptr(thread + self.offsets.thread.tls?)?.non_null()?;
-        self.memory.ptr(data + self.layout().get("ThreadLocalData", "NonCollectibleTlsArrayData")?)?.non_null()
+        let data = self
+            .memory
+            .ptr(thread + self.offsets.thread.tls?)?
+            .non_null()?;
+        self.memory
+            .ptr(
+                data + self
+                    .layout()
+                    .get("ThreadLocalData", "NonCollectibleTlsArrayData")?,
+            )?
+            .non_null()
     }
 
     /// Objects that handles hold, weak ones left out. Handle blocks whose type is unknown count as strong.
@@ -53,11 +67,17 @@ impl Runtime<'_> {
         let mut seen = FxHashSet::default();
         let mut map = m.ptr(self.globals.gc_vars + self.offsets.gc_vars.handle_map);
         for _ in 0..MAX_MAPS {
-            let Some(at) = map.and_then(Addr::non_null).filter(|a| seen.insert(*a)) else { break };
+            let Some(at) = map.and_then(Addr::non_null).filter(|a| seen.insert(*a)) else {
+                break;
+            };
             let buckets = m.ptr(at).unwrap_or_default();
-            for bucket in (0..MAP_BUCKETS).filter_map(|i| m.ptr(buckets.element(i, 8))?.non_null()) {
+            for bucket in (0..MAP_BUCKETS).filter_map(|i| m.ptr(buckets.element(i, 8))?.non_null())
+            {
                 let tables = m.ptr(bucket).unwrap_or_default();
-                for table in (0..MAX_TABLES).map_while(|i| m.ptr(tables.element(i, 8)).filter(|t| !t.is_null() && m.readable(*t, 64))) {
+                for table in (0..MAX_TABLES).map_while(|i| {
+                    m.ptr(tables.element(i, 8))
+                        .filter(|t| !t.is_null() && m.readable(*t, 64))
+                }) {
                     self.table_handles(table, heap, &mut seen, &mut out);
                 }
             }
@@ -67,23 +87,38 @@ impl Runtime<'_> {
     }
 
     /// The first words of a HandleTable hold the pointer to its list of segments, which are 64 KiB aligned.
-    fn table_handles(&self, table: Addr, heap: &Heap, seen: &mut FxHashSet<Addr>, out: &mut Vec<Addr>) {
+    fn table_handles(
+        &self,
+        table: Addr,
+        heap: &Heap,
+        seen: &mut FxHashSet<Addr>,
+        out: &mut Vec<Addr>,
+    ) {
         let m = self.memory;
-        let aligned = |a: &Addr| !a.is_null() && a.0 & (table::SEGMENT - 1) == 0 && m.readable(*a, table::HEADER);
-        let first = (0..8).filter_map(|i| m.ptr(table.element(i, 8))).find(aligned);
+        let aligned = |a: &Addr| {
+            !a.is_null() && a.0 & (table::SEGMENT - 1) == 0 && m.readable(*a, table::HEADER)
+        };
+        let first = (0..8)
+            .filter_map(|i| m.ptr(table.element(i, 8)))
+            .find(aligned);
         let mut next = first;
         while let Some(segment) = next.filter(|s| seen.len() < MAX_SEGMENTS && seen.insert(*s)) {
             for block in 0..table::BLOCKS {
-                let kind = m.u8(segment + table::BLOCK_TYPES + block).unwrap_or(u8::MAX);
+                let kind = m
+                    .u8(segment + table::BLOCK_TYPES + block)
+                    .unwrap_or(u8::MAX);
                 if table::WEAK.contains(&kind) {
                     continue;
                 }
-                let start = (segment + table::HEADER).element(block, table::BLOCK_HANDLES.wrapping_mul(8));
+                let start =
+                    (segment + table::HEADER).element(block, table::BLOCK_HANDLES.wrapping_mul(8));
                 let handles = (0..table::BLOCK_HANDLES).filter_map(|i| m.ptr(start.element(i, 8)));
                 out.extend(handles.filter(|o| heap.is_object(*o)));
             }
             // the next segment stands in the header behind the free counts; take the only aligned pointer there
-            next = (0..table::HEADER / 8).filter_map(|i| m.ptr(segment.element(i, 8))).find(|p| aligned(p) && !seen.contains(p));
+            next = (0..table::HEADER / 8)
+                .filter_map(|i| m.ptr(segment.element(i, 8)))
+                .find(|p| aligned(p) && !seen.contains(p));
         }
     }
 }

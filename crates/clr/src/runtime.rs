@@ -102,7 +102,11 @@ pub struct Runtime<'d> {
 
 impl fmt::Debug for Runtime<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Runtime").field("base", &self.base).field("version", &self.version).field("layout", &self.layout.name()).finish_non_exhaustive()
+        f.debug_struct("Runtime")
+            .field("base", &self.base)
+            .field("version", &self.version)
+            .field("layout", &self.layout.name())
+            .finish_non_exhaustive()
     }
 }
 
@@ -114,7 +118,8 @@ impl<'d> Runtime<'d> {
     pub fn open(dump: &'d Dump) -> Result<Self, RuntimeError> {
         let memory: &dyn Memory = &dump.memory;
         let found = locate(dump)?;
-        let (version, version_sources) = crate::version::find(memory, &found.image, found.path.as_deref());
+        let (version, version_sources) =
+            crate::version::find(memory, &found.image, found.path.as_deref());
         let arch = match dump.target.arch {
             Arch::X64 => "x64",
             Arch::Arm64 => "arm64",
@@ -125,12 +130,16 @@ impl<'d> Runtime<'d> {
         };
         let mut candidates = Layout::built_in(os, arch);
         if candidates.is_empty() {
-            return Err(RuntimeError::Unsupported { what: format!(".NET on {os}-{arch}") });
+            return Err(RuntimeError::Unsupported {
+                what: format!(".NET on {os}-{arch}"),
+            });
         }
         if let Some(v) = &version {
             candidates.retain(|l| l.version() == (v.major, v.minor));
             if candidates.is_empty() {
-                return Err(RuntimeError::Unsupported { what: format!(".NET {v}") });
+                return Err(RuntimeError::Unsupported {
+                    what: format!(".NET {v}"),
+                });
             }
         }
         let mut why = String::from("no layout table fits");
@@ -140,13 +149,25 @@ impl<'d> Runtime<'d> {
                 Err(e) => why = e,
             }
         }
-        Err(RuntimeError::Unreadable { base: found.image.base, why })
+        Err(RuntimeError::Unreadable {
+            base: found.image.base,
+            why,
+        })
     }
 
-    fn new(dump: &'d Dump, found: Found, fit: Fitted, version: Option<Version>, mut sources: Vec<VersionSource>) -> Self {
+    fn new(
+        dump: &'d Dump,
+        found: Found,
+        fit: Fitted,
+        version: Option<Version>,
+        mut sources: Vec<VersionSource>,
+    ) -> Self {
         let told = fit.product_version.as_deref().and_then(Version::parse);
         if let Some(v) = told {
-            sources.push(VersionSource { version: v, from: "contract descriptor" });
+            sources.push(VersionSource {
+                version: v,
+                from: "contract descriptor",
+            });
         }
         Self {
             memory: &dump.memory,
@@ -200,13 +221,35 @@ struct Found {
 fn locate(dump: &Dump) -> Result<Found, RuntimeError> {
     let memory: &dyn Memory = &dump.memory;
     let first_mappings = || dump.files.iter().filter(|f| f.file_offset == 0);
-    let named = first_mappings().filter(|f| f.path.ends_with("/libcoreclr.so")).map(|f| f.start);
-    let rest = first_mappings().filter(|f| !f.path.ends_with("/libcoreclr.so") && !f.path.ends_with(".dll")).map(|f| f.start);
-    for base in dump.process.runtime_base.into_iter().chain(named).chain(rest) {
-        let Ok(image) = ElfImage::parse(memory, base) else { continue };
-        let Some(dac_table) = image.symbol(memory, "g_dacTable") else { continue };
-        let path = dump.files.iter().find(|f| f.start <= base && base < f.end).map(|f| f.path.clone());
-        return Ok(Found { image, dac_table, path });
+    let named = first_mappings()
+        .filter(|f| f.path.ends_with("/libcoreclr.so"))
+        .map(|f| f.start);
+    let rest = first_mappings()
+        .filter(|f| !f.path.ends_with("/libcoreclr.so") && !f.path.ends_with(".dll"))
+        .map(|f| f.start);
+    for base in dump
+        .process
+        .runtime_base
+        .into_iter()
+        .chain(named)
+        .chain(rest)
+    {
+        let Ok(image) = ElfImage::parse(memory, base) else {
+            continue;
+        };
+        let Some(dac_table) = image.symbol(memory, "g_dacTable") else {
+            continue;
+        };
+        let path = dump
+            .files
+            .iter()
+            .find(|f| f.start <= base && base < f.end)
+            .map(|f| f.path.clone());
+        return Ok(Found {
+            image,
+            dac_table,
+            path,
+        });
     }
     Err(not_found(dump))
 }
@@ -214,24 +257,57 @@ fn locate(dump: &Dump) -> Result<Found, RuntimeError> {
 /// Names what is there instead of a CoreCLR that can be read.
 fn not_found(dump: &Dump) -> RuntimeError {
     let memory: &dyn Memory = &dump.memory;
-    let has = |name: &str| dump.files.iter().find(|f| f.path.rsplit('/').next().is_some_and(|n| n.starts_with(name)));
+    let has = |name: &str| {
+        dump.files.iter().find(|f| {
+            f.path
+                .rsplit('/')
+                .next()
+                .is_some_and(|n| n.starts_with(name))
+        })
+    };
     if let Some(core) = has("libcoreclr.so") {
         let version = Version::from_path(&core.path);
         return match version {
-            Some(v) if Layout::known().all(|l| !l.ends_with(&format!("-{}.{}", v.major, v.minor))) => RuntimeError::Unsupported { what: format!(".NET {v}") },
-            _ => RuntimeError::Unreadable { base: core.start, why: "its symbol g_dacTable cannot be read".into() },
+            Some(v)
+                if Layout::known().all(|l| !l.ends_with(&format!("-{}.{}", v.major, v.minor))) =>
+            {
+                RuntimeError::Unsupported {
+                    what: format!(".NET {v}"),
+                }
+            }
+            _ => RuntimeError::Unreadable {
+                base: core.start,
+                why: "its symbol g_dacTable cannot be read".into(),
+            },
         };
     }
-    if let Some(mono) = has("libmonosgen").or_else(|| has("libmono-")).or_else(|| has("mono-sgen")) {
-        return RuntimeError::Unsupported { what: format!("the Mono runtime ({})", mono.path) };
+    if let Some(mono) = has("libmonosgen")
+        .or_else(|| has("libmono-"))
+        .or_else(|| has("mono-sgen"))
+    {
+        return RuntimeError::Unsupported {
+            what: format!("the Mono runtime ({})", mono.path),
+        };
     }
     let native = dump.files.iter().filter(|f| f.file_offset == 0);
-    let aot = native.filter_map(|f| ElfImage::parse(memory, f.start).ok().map(|i| (f, i))).find(|(_, i)| i.symbol(memory, "DotNetRuntimeDebugHeader").is_some());
+    let aot = native
+        .filter_map(|f| ElfImage::parse(memory, f.start).ok().map(|i| (f, i)))
+        .find(|(_, i)| i.symbol(memory, "DotNetRuntimeDebugHeader").is_some());
     if let Some((file, _)) = aot {
-        return RuntimeError::Unsupported { what: format!("a NativeAOT program ({})", file.path) };
+        return RuntimeError::Unsupported {
+            what: format!("a NativeAOT program ({})", file.path),
+        };
     }
-    let hint = dump.files.first().map(|f| format!(": {} modules, none of them CoreCLR; the program is {}", dump.files.len(), f.path));
-    RuntimeError::NotFound { hint: hint.unwrap_or_default() }
+    let hint = dump.files.first().map(|f| {
+        format!(
+            ": {} modules, none of them CoreCLR; the program is {}",
+            dump.files.len(),
+            f.path
+        )
+    });
+    RuntimeError::NotFound {
+        hint: hint.unwrap_or_default(),
+    }
 }
 
 /// A layout that passed the checks.
@@ -246,16 +322,34 @@ struct Fitted {
 impl Fitted {
     fn try_new(memory: &dyn Memory, found: &Found, mut layout: Layout) -> Result<Self, String> {
         let mut checks = vec![format!("built-in table {}", layout.name())];
-        let descriptor = found.image.symbol(memory, "DotNetRuntimeContractDescriptor").and_then(|h| Descriptor::read(memory, h));
+        let descriptor = found
+            .image
+            .symbol(memory, "DotNetRuntimeContractDescriptor")
+            .and_then(|h| Descriptor::read(memory, h));
         let mut product_version = None;
         if let Some(d) = descriptor {
             product_version = d.texts.get("RuntimeProductVersionString").cloned();
             let differing = layout.lay_over_descriptor(d.types);
-            checks.push(format!("contract descriptor in the dump: {} offsets, {differing} differ from the table", layout.from_descriptor()));
+            checks.push(format!(
+                "contract descriptor in the dump: {} offsets, {differing} differ from the table",
+                layout.from_descriptor()
+            ));
         }
         let offsets = Offsets::resolve(&layout).map_err(|e: MissingField| e.to_string())?;
-        let globals = DacTable { memory, layout: &layout, offsets: &offsets, at: found.dac_table }.globals(&mut checks)?;
-        Ok(Self { layout, offsets, globals, checks, product_version })
+        let globals = DacTable {
+            memory,
+            layout: &layout,
+            offsets: &offsets,
+            at: found.dac_table,
+        }
+        .globals(&mut checks)?;
+        Ok(Self {
+            layout,
+            offsets,
+            globals,
+            checks,
+            product_version,
+        })
     }
 }
 
@@ -269,19 +363,34 @@ struct DacTable<'a> {
 
 impl DacTable<'_> {
     fn entry(&self, index: u64) -> Option<Addr> {
-        self.memory.ptr(self.memory.ptr(self.at.element(index, 8))?)?.non_null()
+        self.memory
+            .ptr(self.memory.ptr(self.at.element(index, 8))?)?
+            .non_null()
     }
 
     /// The variable at its index when it passes the test, else the only nearby entry that does: servicing releases
     /// have moved the tail of the table (8.0.34).
-    fn find(&self, variable: &'static str, checks: &mut Vec<String>, test: impl Fn(Addr) -> bool) -> Result<Addr, String> {
-        let index = self.layout.dac_index(variable).ok_or_else(|| format!("{variable} has no index in the table"))?;
+    fn find(
+        &self,
+        variable: &'static str,
+        checks: &mut Vec<String>,
+        test: impl Fn(Addr) -> bool,
+    ) -> Result<Addr, String> {
+        let index = self
+            .layout
+            .dac_index(variable)
+            .ok_or_else(|| format!("{variable} has no index in the table"))?;
         if let Some(value) = self.entry(index).filter(|v| test(*v)) {
             return Ok(value);
         }
-        let elsewhere = (0..DAC_ENTRIES).find_map(|i| Some((i, self.entry(i).filter(|v| test(*v))?)));
-        let (at, value) = elsewhere.ok_or_else(|| format!("{variable} is neither at index {index} of g_dacTable nor elsewhere in it"))?;
-        checks.push(format!("{variable} stands at index {at} of g_dacTable, not at {index}"));
+        let elsewhere =
+            (0..DAC_ENTRIES).find_map(|i| Some((i, self.entry(i).filter(|v| test(*v))?)));
+        let (at, value) = elsewhere.ok_or_else(|| {
+            format!("{variable} is neither at index {index} of g_dacTable nor elsewhere in it")
+        })?;
+        checks.push(format!(
+            "{variable} stands at index {at} of g_dacTable, not at {index}"
+        ));
         Ok(value)
     }
 
@@ -289,32 +398,69 @@ impl DacTable<'_> {
     fn shape(&self, mt: Addr) -> Option<(u32, u32, Addr)> {
         let o = &self.offsets.method_table;
         let flags = self.memory.u32(mt + o.flags)?;
-        let component = if flags & 0x8000_0000 == 0 { 0 } else { flags & 0xffff };
-        Some((component, self.memory.u32(mt + o.base_size)?, self.memory.ptr(mt + o.parent)?))
+        let component = if flags & 0x8000_0000 == 0 {
+            0
+        } else {
+            flags & 0xffff
+        };
+        Some((
+            component,
+            self.memory.u32(mt + o.base_size)?,
+            self.memory.ptr(mt + o.parent)?,
+        ))
     }
 
     fn globals(&self, checks: &mut Vec<String>) -> Result<Globals, String> {
         let m = self.memory;
-        let string_mt = self.find("StringMethodTable", checks, |mt| self.shape(mt).is_some_and(|(c, b, _)| c == 2 && b == 22))?;
-        let free_mt = self.find("FreeObjectMethodTable", checks, |mt| self.shape(mt).is_some_and(|(c, b, _)| c == 1 && b == 24))?;
+        let string_mt = self.find("StringMethodTable", checks, |mt| {
+            self.shape(mt).is_some_and(|(c, b, _)| c == 2 && b == 22)
+        })?;
+        let free_mt = self.find("FreeObjectMethodTable", checks, |mt| {
+            self.shape(mt).is_some_and(|(c, b, _)| c == 1 && b == 24)
+        })?;
         let object_mt = self.find("ObjectMethodTable", checks, |mt| {
-            self.shape(mt).is_some_and(|(c, b, p)| c == 0 && b == 24 && p.is_null()) && self.shape(string_mt).is_some_and(|(_, _, p)| p == mt)
+            self.shape(mt)
+                .is_some_and(|(c, b, p)| c == 0 && b == 24 && p.is_null())
+                && self.shape(string_mt).is_some_and(|(_, _, p)| p == mt)
         })?;
         let vars = &self.offsets.gc_vars;
         let gc_vars = self.find("GcDacVars", checks, |v| {
             let size = m.u64(v + vars.generation_size);
             let count = m.u64(v + vars.generation_count);
-            m.u8(v + vars.major) == Some(2) && size.is_some_and(|s| (64..0x400).contains(&s)) && count == Some(5)
+            m.u8(v + vars.major) == Some(2)
+                && size.is_some_and(|s| (64..0x400).contains(&s))
+                && count == Some(5)
         })?;
         let store = &self.offsets.thread_store;
         let thread_store = self.find("ThreadStore", checks, |s| {
             let count = m.u32(s + store.count);
-            count.is_some_and(|c| (1..1 << 20).contains(&c)) && m.ptr(s + store.first).is_some_and(|l| m.readable(l, 8))
+            count.is_some_and(|c| (1..1 << 20).contains(&c))
+                && m.ptr(s + store.first).is_some_and(|l| m.readable(l, 8))
         })?;
-        let core_lib = m.ptr(string_mt + self.offsets.method_table.module).ok_or("System.String names no module")?;
-        let app_domain = self.layout.dac_index("AppDomain").and_then(|i| self.entry(i)).unwrap_or_default();
-        let continuation_class = self.layout.dac_index("ContinuationSingletonEEClass").and_then(|i| self.entry(i)).unwrap_or_default();
+        let core_lib = m
+            .ptr(string_mt + self.offsets.method_table.module)
+            .ok_or("System.String names no module")?;
+        let app_domain = self
+            .layout
+            .dac_index("AppDomain")
+            .and_then(|i| self.entry(i))
+            .unwrap_or_default();
+        let continuation_class = self
+            .layout
+            .dac_index("ContinuationSingletonEEClass")
+            .and_then(|i| self.entry(i))
+            .unwrap_or_default();
         checks.push("MethodTables of Object, String and free space, the GC's data table and the thread list have the expected shape".into());
-        Ok(Globals { dac_table: self.at, thread_store, gc_vars, app_domain, free_mt, string_mt, object_mt, core_lib, continuation_class })
+        Ok(Globals {
+            dac_table: self.at,
+            thread_store,
+            gc_vars,
+            app_domain,
+            free_mt,
+            string_mt,
+            object_mt,
+            core_lib,
+            continuation_class,
+        })
     }
 }

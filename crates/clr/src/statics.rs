@@ -13,10 +13,14 @@ impl Runtime<'_> {
     pub fn static_addr(&self, mt: Addr, name: &str) -> Option<Addr> {
         let ty = self.ty(mt)?;
         let fields = self.own_fields(&ty);
-        let field = fields.iter().find(|f| f.is_static && !f.is_thread_static && *f.name == *name)?;
+        let field = fields
+            .iter()
+            .find(|f| f.is_static && !f.is_thread_static && *f.name == *name)?;
         let slot = self.static_slot(mt, field)?;
         match field.kind {
-            FieldKind::ValueType => Some(self.memory.ptr(slot)?.non_null()? + crate::objects::OBJECT_HEAD),
+            FieldKind::ValueType => {
+                Some(self.memory.ptr(slot)?.non_null()? + crate::objects::OBJECT_HEAD)
+            }
             _ => Some(slot),
         }
     }
@@ -32,9 +36,15 @@ impl Runtime<'_> {
         let in_gc_area = matches!(field.kind, FieldKind::Reference | FieldKind::ValueType);
         if let Some(local_module) = o.module.local_module {
             // 8.0: one block per module; primitives count from its start, references from the area it points to
-            let block = m.ptr(m.ptr(mt + o.method_table.module)? + local_module)?.non_null()?;
+            let block = m
+                .ptr(m.ptr(mt + o.method_table.module)? + local_module)?
+                .non_null()?;
             let references = self.layout().get("DomainLocalModule", "GCStatics")?;
-            let base = if in_gc_area { m.ptr(block + references)?.non_null()? } else { block };
+            let base = if in_gc_area {
+                m.ptr(block + references)?.non_null()?
+            } else {
+                block
+            };
             return Some(base + field.offset);
         }
         let size = self.layout().get("DynamicStaticsInfo", "Size")?;
@@ -43,8 +53,15 @@ impl Runtime<'_> {
         if m.ptr(info + self.layout().get("DynamicStaticsInfo", "MethodTable")?)? != mt {
             return None;
         }
-        let area = if in_gc_area { "GCStatics" } else { "NonGCStatics" };
-        let base = m.ptr(info + self.layout().get("DynamicStaticsInfo", area)?)?.without(NOT_INITIALISED).non_null()?;
+        let area = if in_gc_area {
+            "GCStatics"
+        } else {
+            "NonGCStatics"
+        };
+        let base = m
+            .ptr(info + self.layout().get("DynamicStaticsInfo", area)?)?
+            .without(NOT_INITIALISED)
+            .non_null()?;
         Some(base + field.offset)
     }
 }

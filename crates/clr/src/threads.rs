@@ -78,24 +78,47 @@ pub(crate) struct NativeThreads {
 
 impl Runtime<'_> {
     pub(crate) fn native_threads(&self) -> NativeThreads {
-        let (m, s, t) = (self.memory, &self.offsets.thread_store, &self.offsets.thread);
+        let (m, s, t) = (
+            self.memory,
+            &self.offsets.thread_store,
+            &self.offsets.thread,
+        );
         let store = self.globals.thread_store;
         // 11.0 links Threads; before, the links point at the link field inside them
-        let back = if self.layout().get("Facts", "ThreadLinksAreThreads").is_some() { 0 } else { t.link };
+        let back = if self
+            .layout()
+            .get("Facts", "ThreadLinksAreThreads")
+            .is_some()
+        {
+            0
+        } else {
+            t.link
+        };
         let mut seen = FxHashSet::default();
         let mut threads = Vec::new();
         let mut link = m.ptr(store + s.first);
-        while let Some(at) = link.and_then(Addr::non_null).filter(|a| threads.len() < MAX_THREADS && seen.insert(*a)) {
+        while let Some(at) = link
+            .and_then(Addr::non_null)
+            .filter(|a| threads.len() < MAX_THREADS && seen.insert(*a))
+        {
             let thread = at.back(back);
             threads.push(thread);
             link = m.ptr(thread + t.link);
         }
-        let expected = m.u32(store + s.count).and_then(|c| usize::try_from(c).ok()).unwrap_or(0);
+        let expected = m
+            .u32(store + s.count)
+            .and_then(|c| usize::try_from(c).ok())
+            .unwrap_or(0);
         let gap = (expected != threads.len()).then(|| Gap {
             section: "threads",
             place: format!("thread list at {store}"),
-            why: format!("the runtime counts {expected} threads, the list has {}", threads.len()),
-            remedy: "the dump may be cut off; check that the disk did not fill up while it was written".into(),
+            why: format!(
+                "the runtime counts {expected} threads, the list has {}",
+                threads.len()
+            ),
+            remedy:
+                "the dump may be cut off; check that the disk did not fill up while it was written"
+                    .into(),
         });
         NativeThreads { threads, gap }
     }
@@ -104,12 +127,23 @@ impl Runtime<'_> {
     #[must_use]
     pub fn threads(&self) -> (Vec<Thread>, Option<Gap>) {
         let native = self.native_threads();
-        (native.threads.into_iter().filter_map(|t| self.read_thread(t)).collect(), native.gap)
+        (
+            native
+                .threads
+                .into_iter()
+                .filter_map(|t| self.read_thread(t))
+                .collect(),
+            native.gap,
+        )
     }
 
     fn read_thread(&self, addr: Addr) -> Option<Thread> {
         let (m, o) = (self.memory, &self.offsets.thread);
-        let object = m.ptr(addr + o.exposed).and_then(Addr::non_null).and_then(|handle| m.ptr(handle)).and_then(Addr::non_null);
+        let object = m
+            .ptr(addr + o.exposed)
+            .and_then(Addr::non_null)
+            .and_then(|handle| m.ptr(handle))
+            .and_then(Addr::non_null);
         let os_id = m.u32(addr + o.os_id)?;
         Some(Thread {
             addr,
@@ -126,18 +160,43 @@ impl Runtime<'_> {
         let snapshot = self.dump.threads.iter().find(|t| t.id == os_id)?;
         let sp = snapshot.registers.sp();
         let readable = sp + self.memory.run(sp).min(MAX_STACK);
-        let base = self.offsets.thread.stack_base.and_then(|f| self.memory.ptr(thread + f)).filter(|b| *b > sp);
+        let base = self
+            .offsets
+            .thread
+            .stack_base
+            .and_then(|f| self.memory.ptr(thread + f))
+            .filter(|b| *b > sp);
         let end = base.map_or(readable, |b| b.min(readable));
         (end > sp).then_some((sp.without(7), end))
     }
 
     /// The words of a thread's stack and registers, with the address that each stack word stands at.
-    pub fn stack_words<'r>(&'r self, thread: &Thread) -> impl Iterator<Item = (Option<Addr>, Addr)> + 'r {
-        let registers = self.dump.threads.iter().find(|t| t.id == thread.os_id && t.id != 0).map(|t| t.registers.all().collect::<Vec<_>>()).unwrap_or_default();
+    pub fn stack_words<'r>(
+        &'r self,
+        thread: &Thread,
+    ) -> impl Iterator<Item = (Option<Addr>, Addr)> + 'r {
+        let registers = self
+            .dump
+            .threads
+            .iter()
+            .find(|t| t.id == thread.os_id && t.id != 0)
+            .map(|t| t.registers.all().collect::<Vec<_>>())
+            .unwrap_or_default();
         let (start, end) = thread.stack.unwrap_or_default();
-        let bytes = self.memory.slice(start, end.since(start).unwrap_or(0)).unwrap_or_default();
+        let bytes = self
+            .memory
+            .slice(start, end.since(start).unwrap_or(0))
+            .unwrap_or_default();
         let words = bytes.as_chunks::<8>().0.iter().enumerate();
-        let stack = words.map(move |(i, w)| (Some(start.element(i as u64, 8)), Addr(u64::from_le_bytes(*w))));
-        registers.into_iter().map(|value| (None, Addr(value))).chain(stack)
+        let stack = words.map(move |(i, w)| {
+            (
+                Some(start.element(i as u64, 8)),
+                Addr(u64::from_le_bytes(*w)),
+            )
+        });
+        registers
+            .into_iter()
+            .map(|value| (None, Addr(value)))
+            .chain(stack)
     }
 }

@@ -111,7 +111,8 @@ impl Type {
     /// Whether this is an array type.
     #[must_use]
     pub fn is_array(&self) -> bool {
-        self.flags & flags::HAS_COMPONENT_SIZE != 0 && self.flags & flags::ARRAY_CATEGORY == flags::ARRAY
+        self.flags & flags::HAS_COMPONENT_SIZE != 0
+            && self.flags & flags::ARRAY_CATEGORY == flags::ARRAY
     }
 
     /// Whether instances are structures.
@@ -121,7 +122,8 @@ impl Type {
     }
 
     fn is_generic_instance(&self) -> bool {
-        self.flags & flags::HAS_COMPONENT_SIZE == 0 && matches!(self.flags & flags::GENERICS, 0x10 | 0x20)
+        self.flags & flags::HAS_COMPONENT_SIZE == 0
+            && matches!(self.flags & flags::GENERICS, 0x10 | 0x20)
     }
 }
 
@@ -134,7 +136,13 @@ impl Runtime<'_> {
     /// The type of a MethodTable; `None` when nothing there looks like one.
     #[must_use]
     pub fn ty(&self, mt: Addr) -> Option<Arc<Type>> {
-        if let Some(known) = self.types.by_mt.read().ok().and_then(|t| t.get(&mt).cloned()) {
+        if let Some(known) = self
+            .types
+            .by_mt
+            .read()
+            .ok()
+            .and_then(|t| t.get(&mt).cloned())
+        {
             return known;
         }
         let ty = self.read_type(mt).map(Arc::new);
@@ -159,7 +167,11 @@ impl Runtime<'_> {
             mt,
             flags,
             base_size: m.u32(mt + o.base_size)?,
-            component_size: if flags & flags::HAS_COMPONENT_SIZE == 0 { 0 } else { flags & 0xffff },
+            component_size: if flags & flags::HAS_COMPONENT_SIZE == 0 {
+                0
+            } else {
+                flags & 0xffff
+            },
             parent: m.ptr(mt + o.parent)?,
             module: m.ptr(mt + o.module)?,
             rid: if mt == self.globals.free_mt { 0 } else { rid },
@@ -185,7 +197,9 @@ impl Runtime<'_> {
             let canonical = self.canonical(mt)?;
             let class = m.ptr(canonical + o.method_table.class)?;
             let back = m.ptr(class + o.class.method_table)?;
-            Some(back == canonical || (!class.is_null() && class == self.globals.continuation_class))
+            Some(
+                back == canonical || (!class.is_null() && class == self.globals.continuation_class),
+            )
         };
         mt.0 & 7 == 0 && size_fits() == Some(true) && class_fits() == Some(true)
     }
@@ -213,7 +227,10 @@ impl Runtime<'_> {
     /// ``System.Collections.Generic.List`1<System.String>``; never empty.
     #[must_use]
     pub fn name(&self, ty: &Type) -> Arc<str> {
-        Arc::clone(ty.name.get_or_init(|| self.make_name(ty, MAX_NAME_DEPTH).into()))
+        Arc::clone(
+            ty.name
+                .get_or_init(|| self.make_name(ty, MAX_NAME_DEPTH).into()),
+        )
     }
 
     /// The full name of a type handle, TypeDescs included.
@@ -225,7 +242,10 @@ impl Runtime<'_> {
     /// The name of the generic definition, as ``System.Collections.Generic.List`1``: nested types behind `+`.
     #[must_use]
     pub fn definition_name(&self, ty: &Type) -> Arc<str> {
-        Arc::clone(ty.definition.get_or_init(|| self.make_definition_name(ty).into()))
+        Arc::clone(
+            ty.definition
+                .get_or_init(|| self.make_definition_name(ty).into()),
+        )
     }
 
     fn make_definition_name(&self, ty: &Type) -> String {
@@ -238,21 +258,37 @@ impl Runtime<'_> {
         let module = self.module(ty.module);
         let named = module.metadata.as_ref().and_then(|m| m.full_name(ty.rid));
         named.unwrap_or_else(|| {
-            let of = if module.name.is_empty() { format!("module {}", ty.module) } else { module.name.clone() };
+            let of = if module.name.is_empty() {
+                format!("module {}", ty.module)
+            } else {
+                module.name.clone()
+            };
             format!("{of}!0x02{:06x}", ty.rid)
         })
     }
 
     fn make_name(&self, ty: &Type, depth: u32) -> String {
-        let Some(deeper) = depth.checked_sub(1) else { return "...".into() };
+        let Some(deeper) = depth.checked_sub(1) else {
+            return "...".into();
+        };
         if ty.is_array() {
-            let element = self.memory.ptr(ty.mt + self.offsets.method_table.per_inst).unwrap_or_default();
-            return format!("{}{}", self.handle_name_at(element, deeper), self.rank_suffix(ty));
+            let element = self
+                .memory
+                .ptr(ty.mt + self.offsets.method_table.per_inst)
+                .unwrap_or_default();
+            return format!(
+                "{}{}",
+                self.handle_name_at(element, deeper),
+                self.rank_suffix(ty)
+            );
         }
         let mut name = self.make_definition_name(ty);
         let args = self.type_args(ty);
         if !args.is_empty() {
-            let args: Vec<_> = args.iter().map(|a| self.handle_name_at(*a, deeper)).collect();
+            let args: Vec<_> = args
+                .iter()
+                .map(|a| self.handle_name_at(*a, deeper))
+                .collect();
             name.push('<');
             name.push_str(&args.join(","));
             name.push('>');
@@ -264,7 +300,9 @@ impl Runtime<'_> {
         if handle.0 & TYPE_DESC != 0 {
             return self.type_desc_name(handle.without(3), depth);
         }
-        let Some(ty) = self.ty(handle) else { return format!("type {handle}") };
+        let Some(ty) = self.ty(handle) else {
+            return format!("type {handle}");
+        };
         match ty.name.get() {
             Some(known) => known.to_string(),
             None => self.make_name(&ty, depth),
@@ -277,7 +315,9 @@ impl Runtime<'_> {
         let inner = || {
             let offset = self.layout().get("ParamTypeDesc", "TypeArg").unwrap_or(16);
             let arg = self.memory.ptr(desc + offset).unwrap_or_default();
-            depth.checked_sub(1).map_or_else(|| "...".into(), |d| self.handle_name_at(arg, d))
+            depth
+                .checked_sub(1)
+                .map_or_else(|| "...".into(), |d| self.handle_name_at(arg, d))
         };
         match code {
             0x0f => format!("{}*", inner()),
@@ -292,15 +332,28 @@ impl Runtime<'_> {
         if ty.flags & flags::CATEGORY == 0x000a_0000 || ty.base_size <= 24 {
             return "[]".into();
         }
-        let rank = ty.base_size.saturating_sub(24).checked_div(8).unwrap_or(1).clamp(1, 32);
+        let rank = ty
+            .base_size
+            .saturating_sub(24)
+            .checked_div(8)
+            .unwrap_or(1)
+            .clamp(1, 32);
         let commas = usize::try_from(rank.saturating_sub(1)).unwrap_or(0);
-        if commas == 0 { "[*]".into() } else { format!("[{}]", ",".repeat(commas)) }
+        if commas == 0 {
+            "[*]".into()
+        } else {
+            format!("[{}]", ",".repeat(commas))
+        }
     }
 
     /// The exact generic arguments, as type handles; empty for types that have none.
     #[must_use]
     pub fn type_args(&self, ty: &Type) -> Vec<Addr> {
-        if ty.is_generic_instance() { self.read_type_args(ty).unwrap_or_default() } else { Vec::new() }
+        if ty.is_generic_instance() {
+            self.read_type_args(ty).unwrap_or_default()
+        } else {
+            Vec::new()
+        }
     }
 
     /// Counts stand just before the dictionaries; the type's own dictionary is the last one.
@@ -317,7 +370,10 @@ impl Runtime<'_> {
     /// The fields that the type itself declares, instance fields first.
     #[must_use]
     pub fn own_fields(&self, ty: &Type) -> Arc<[Field]> {
-        Arc::clone(ty.fields.get_or_init(|| self.read_fields(ty).unwrap_or_default().into()))
+        Arc::clone(
+            ty.fields
+                .get_or_init(|| self.read_fields(ty).unwrap_or_default().into()),
+        )
     }
 
     fn read_fields(&self, ty: &Type) -> Option<Vec<Field>> {
@@ -329,18 +385,32 @@ impl Runtime<'_> {
         let class = m.ptr(canonical + o.method_table.class)?;
         let (instance, statics) = self.field_counts(class)?;
         let inherited = match m.ptr(canonical + o.method_table.parent)?.non_null() {
-            Some(parent) => self.field_counts(m.ptr(self.canonical(parent)? + o.method_table.class)?)?.0,
+            Some(parent) => {
+                self.field_counts(m.ptr(self.canonical(parent)? + o.method_table.class)?)?
+                    .0
+            }
             None => 0,
         };
-        let count = instance.checked_sub(inherited)?.checked_add(statics)?.min(MAX_FIELDS);
+        let count = instance
+            .checked_sub(inherited)?
+            .checked_add(statics)?
+            .min(MAX_FIELDS);
         let list = m.ptr(class + o.class.field_list)?;
         let module = self.module(ty.module);
         let field = |i: u64| {
             let desc = list.element(i, o.field_desc.size);
-            let (d1, d2) = (m.u32(desc + o.field_desc.dword1)?, m.u32(desc + o.field_desc.dword2)?);
+            let (d1, d2) = (
+                m.u32(desc + o.field_desc.dword1)?,
+                m.u32(desc + o.field_desc.dword2)?,
+            );
             let rid = d1 & 0x00ff_ffff;
             let element_type = d2 >> 27;
-            let name = module.metadata.as_ref().and_then(|md| md.field(rid)).map(|f| f.name).unwrap_or_default();
+            let name = module
+                .metadata
+                .as_ref()
+                .and_then(|md| md.field(rid))
+                .map(|f| f.name)
+                .unwrap_or_default();
             Some(Field {
                 name: name.into(),
                 offset: u64::from(d2 & 0x07ff_ffff),
@@ -360,7 +430,10 @@ impl Runtime<'_> {
     fn field_counts(&self, class: Addr) -> Option<(u64, u64)> {
         let (m, o) = (self.memory, &self.offsets.class);
         if let (Some(instance), Some(statics)) = (o.instance_fields, o.static_fields) {
-            return Some((u64::from(m.u16(class + instance)?), u64::from(m.u16(class + statics)?)));
+            return Some((
+                u64::from(m.u16(class + instance)?),
+                u64::from(m.u16(class + statics)?),
+            ));
         }
         // 8.0: the numbers stand behind the class in a u32 array at an offset that a byte tells
         let at = class + u64::from(m.u8(class + o.packed?)?);
@@ -369,13 +442,17 @@ impl Runtime<'_> {
 
     /// A type and its base classes, the type first.
     pub fn hierarchy(&self, mt: Addr) -> impl Iterator<Item = Arc<Type>> + '_ {
-        std::iter::successors(self.ty(mt), |t| t.parent.non_null().and_then(|p| self.ty(p))).take(MAX_PARENTS)
+        std::iter::successors(self.ty(mt), |t| {
+            t.parent.non_null().and_then(|p| self.ty(p))
+        })
+        .take(MAX_PARENTS)
     }
 
     /// Whether the type or one of its base classes has this definition name.
     #[must_use]
     pub fn is_a(&self, mt: Addr, definition: &str) -> bool {
-        self.hierarchy(mt).any(|t| *self.definition_name(&t) == *definition)
+        self.hierarchy(mt)
+            .any(|t| *self.definition_name(&t) == *definition)
     }
 
     /// An instance field by name, base classes included; the type's own field wins.
@@ -391,7 +468,8 @@ impl Runtime<'_> {
             let mut all = FxHashMap::default();
             for level in self.hierarchy(ty.mt) {
                 for field in self.own_fields(&level).iter().filter(|f| !f.is_static) {
-                    all.entry(Arc::clone(&field.name)).or_insert_with(|| field.clone());
+                    all.entry(Arc::clone(&field.name))
+                        .or_insert_with(|| field.clone());
                 }
             }
             all
@@ -401,7 +479,10 @@ impl Runtime<'_> {
     /// The declared type of a field.
     #[must_use]
     pub fn field_signature(&self, field: &Field) -> Option<SigType> {
-        self.module(field.module).metadata.as_ref()?.field_type(field.rid)
+        self.module(field.module)
+            .metadata
+            .as_ref()?
+            .field_type(field.rid)
     }
 
     /// The definition name of the type that a field is declared with, as

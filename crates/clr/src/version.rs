@@ -33,7 +33,12 @@ impl Version {
             None => (text, false),
         };
         let mut parts = numbers.split('.').map(|p| p.parse::<u32>().ok());
-        let version = Self { major: parts.next()??, minor: parts.next()??, patch: parts.next()??, preview };
+        let version = Self {
+            major: parts.next()??,
+            minor: parts.next()??,
+            patch: parts.next()??,
+            preview,
+        };
         (version.major < 100 && parts.all(|p| p.is_some())).then_some(version)
     }
 
@@ -54,9 +59,23 @@ pub struct VersionSource {
 }
 
 /// All witnesses that can be read without knowing the version, the best first.
-pub(crate) fn find(memory: &dyn Memory, image: &ElfImage, path: Option<&str>) -> (Option<Version>, Vec<VersionSource>) {
-    let text = asynctriage_image::version_text(memory, image).and_then(|t| Version::parse(&t)).map(|version| VersionSource { version, from: "text in libcoreclr" });
-    let path = path.and_then(Version::from_path).map(|version| VersionSource { version, from: "path of the runtime" });
+pub(crate) fn find(
+    memory: &dyn Memory,
+    image: &ElfImage,
+    path: Option<&str>,
+) -> (Option<Version>, Vec<VersionSource>) {
+    let text = asynctriage_image::version_text(memory, image)
+        .and_then(|t| Version::parse(&t))
+        .map(|version| VersionSource {
+            version,
+            from: "text in libcoreclr",
+        });
+    let path = path
+        .and_then(Version::from_path)
+        .map(|version| VersionSource {
+            version,
+            from: "path of the runtime",
+        });
     let sources: Vec<_> = text.into_iter().chain(path).collect();
     (sources.first().map(|s| s.version), sources)
 }
@@ -69,7 +88,10 @@ mod tests {
     fn versions_come_from_paths_and_texts() {
         let v = |t| Version::parse(t).map(|v| v.to_string());
         assert_eq!(v("10.0.15").as_deref(), Some("10.0.15"));
-        assert_eq!(v("11.0.0-rc.1.25451.107").as_deref(), Some("11.0.0-preview"));
+        assert_eq!(
+            v("11.0.0-rc.1.25451.107").as_deref(),
+            Some("11.0.0-preview")
+        );
         assert_eq!(v("lib"), None);
         assert_eq!(v("10.0"), None);
         let path = "/usr/share/dotnet/shared/Microsoft.NETCore.App/8.0.34/libcoreclr.so";

@@ -27,7 +27,9 @@ pub struct Analysis<'r, 'd> {
 
 impl std::fmt::Debug for Analysis<'_, '_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Analysis").field("nodes", &self.graph.graph.node_count()).finish_non_exhaustive()
+        f.debug_struct("Analysis")
+            .field("nodes", &self.graph.graph.node_count())
+            .finish_non_exhaustive()
     }
 }
 
@@ -37,10 +39,15 @@ impl<'r, 'd> Analysis<'r, 'd> {
     pub fn new(rt: &'r Runtime<'d>) -> Self {
         let graph = AsyncGraph::build(rt);
         let threads = Threads::read(rt, &graph);
-        let posted = graph.helpers(Helper::ContextContinuation).iter().filter_map(|c| {
-            let context = rt.reference(*c, "m_syncContext").or_else(|| rt.reference(*c, "m_scheduler"))?;
-            Some((rt.reference(*c, "m_action")?, (*c, context)))
-        });
+        let posted = graph
+            .helpers(Helper::ContextContinuation)
+            .iter()
+            .filter_map(|c| {
+                let context = rt
+                    .reference(*c, "m_syncContext")
+                    .or_else(|| rt.reference(*c, "m_scheduler"))?;
+                Some((rt.reference(*c, "m_action")?, (*c, context)))
+            });
         Self {
             posted: posted.collect(),
             http_pools: http::pools_by_waiter(rt, &graph),
@@ -60,18 +67,28 @@ impl<'r, 'd> Analysis<'r, 'd> {
     }
 
     pub(crate) fn is_completed(&self, node: Node) -> bool {
-        !matches!(node.class, Class::PooledBox | Class::Source | Class::BlockingWait) && self.graph.task.is_some_and(|t| t.completed(self.rt, node.addr))
+        !matches!(
+            node.class,
+            Class::PooledBox | Class::Source | Class::BlockingWait
+        ) && self
+            .graph
+            .task
+            .is_some_and(|t| t.completed(self.rt, node.addr))
     }
 
     /// Whether a root of the garbage collector reaches an object. Found out for the whole heap at the first question.
     pub(crate) fn is_reachable(&self, object: Addr) -> bool {
         let heap = &self.graph.heap;
-        let reachable = self.reachable.get_or_init(|| self.rt.mark(heap, self.rt.roots(heap)));
+        let reachable = self
+            .reachable
+            .get_or_init(|| self.rt.mark(heap, self.rt.roots(heap)));
         reachable.contains(heap, object)
     }
 
     pub(crate) fn type_name(&self, mt: Addr) -> Arc<str> {
-        self.rt.ty(mt).map_or_else(|| "?".into(), |t| self.rt.name(&t))
+        self.rt
+            .ty(mt)
+            .map_or_else(|| "?".into(), |t| self.rt.name(&t))
     }
 
     /// What a frame is called.
@@ -90,19 +107,29 @@ impl<'r, 'd> Analysis<'r, 'd> {
     }
 
     fn blocked_thread_name(&self, wait: NodeId) -> String {
-        let thread = self.graph.object(wait).and_then(|n| self.threads.holding(n.addr).next());
-        thread.map_or_else(|| "a blocked thread".into(), |(t, _)| format!("thread '{}'", display_name(t)))
+        let thread = self
+            .graph
+            .object(wait)
+            .and_then(|n| self.threads.holding(n.addr).next());
+        thread.map_or_else(
+            || "a blocked thread".into(),
+            |(t, _)| format!("thread '{}'", display_name(t)),
+        )
     }
 
     /// Whether a frame belongs to .NET rather than to the application.
     pub(crate) fn is_framework_frame(&self, id: NodeId) -> bool {
-        self.graph.machines.get(&id).is_none_or(|m| is_framework(&self.rt.module(m.place.ty.module).name))
+        self.graph
+            .machines
+            .get(&id)
+            .is_none_or(|m| is_framework(&self.rt.module(m.place.ty.module).name))
     }
 
     /// The method of a box that has no machine in use: completed ones name it by their type alone.
     pub(crate) fn box_method(&self, node: Node) -> Option<Arc<str>> {
         let ty = self.rt.ty(node.mt)?;
         let machine = self.rt.ty(*self.rt.type_args(&ty).last()?)?;
-        matches!(node.class, Class::Box | Class::PooledBox).then(|| self.names.method(self.rt, &machine))
+        matches!(node.class, Class::Box | Class::PooledBox)
+            .then(|| self.names.method(self.rt, &machine))
     }
 }

@@ -35,9 +35,17 @@ pub(crate) fn waits(rt: &Runtime<'_>, graph: &AsyncGraph) -> FxHashMap<Addr, Cha
     let mut out = FxHashMap::default();
     for channel in graph.helpers(Helper::Channel) {
         for (field, writes) in FIELDS {
-            let Some(first) = rt.reference(*channel, field) else { continue };
+            let Some(first) = rt.reference(*channel, field) else {
+                continue;
+            };
             for operation in operations(rt, first) {
-                out.insert(operation, ChannelWait { channel: *channel, writes });
+                out.insert(
+                    operation,
+                    ChannelWait {
+                        channel: *channel,
+                        writes,
+                    },
+                );
             }
         }
     }
@@ -46,14 +54,19 @@ pub(crate) fn waits(rt: &Runtime<'_>, graph: &AsyncGraph) -> FxHashMap<Addr, Cha
 
 fn operations(rt: &Runtime<'_>, first: Addr) -> Vec<Addr> {
     if let Some(array) = rt.reference(first, "_array") {
-        return rt.vector_references(array, 0, MAX_WAITERS as u64).filter(|a| !a.is_null()).collect();
+        return rt
+            .vector_references(array, 0, MAX_WAITERS as u64)
+            .filter(|a| !a.is_null())
+            .collect();
     }
     let mut seen = FxHashSet::default();
     let mut out = Vec::new();
     let mut next = Some(first);
     while let Some(at) = next.filter(|a| out.len() < MAX_WAITERS && seen.insert(*a)) {
         out.push(at);
-        next = rt.reference(at, "Next").or_else(|| rt.reference(at, "<Next>k__BackingField"));
+        next = rt
+            .reference(at, "Next")
+            .or_else(|| rt.reference(at, "<Next>k__BackingField"));
     }
     out
 }

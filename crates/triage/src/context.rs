@@ -12,7 +12,9 @@ pub(crate) fn async_locals(rt: &Runtime<'_>, graph: &AsyncGraph, node: Node) -> 
     let context = match node.class {
         Class::PooledBox => rt.reference(node.addr, "Context"),
         // up to .NET 7 the box has a field of its own; later it stands in the task's state object
-        _ => rt.reference(node.addr, "Context").or_else(|| graph.task?.state_object(rt, node.addr)),
+        _ => rt
+            .reference(node.addr, "Context")
+            .or_else(|| graph.task?.state_object(rt, node.addr)),
     };
     context.and_then(|c| values(rt, c)).unwrap_or_default()
 }
@@ -23,14 +25,27 @@ fn values(rt: &Runtime<'_>, context: Addr) -> Option<Vec<Addr>> {
     let place = rt.place(map)?;
     if let Some(array) = place.reference(rt, "_keyValues") {
         let (start, stride, len) = rt.vector(array)?;
-        return Some((0..len.min(MAX_VALUES)).filter_map(|i| rt.memory().ptr(start.element(i, stride) + 8)?.non_null()).collect());
+        return Some(
+            (0..len.min(MAX_VALUES))
+                .filter_map(|i| rt.memory().ptr(start.element(i, stride) + 8)?.non_null())
+                .collect(),
+        );
     }
     let pairs = (0..4).filter_map(|i| place.addr(rt, &format!("_item{i}")));
-    let mut out: Vec<Addr> = pairs.filter_map(|pair| rt.memory().ptr(pair + 8)?.non_null()).collect();
+    let mut out: Vec<Addr> = pairs
+        .filter_map(|pair| rt.memory().ptr(pair + 8)?.non_null())
+        .collect();
     if let Some(entries) = place.reference(rt, "_entries") {
-        let value = rt.element_type(entries).and_then(|t| rt.instance_field(&t, "value"))?.offset;
+        let value = rt
+            .element_type(entries)
+            .and_then(|t| rt.instance_field(&t, "value"))?
+            .offset;
         let (start, stride, len) = rt.vector(entries)?;
-        out.extend((0..len.min(MAX_VALUES)).filter_map(|i| rt.memory().ptr(start.element(i, stride) + value)?.non_null()));
+        out.extend((0..len.min(MAX_VALUES)).filter_map(|i| {
+            rt.memory()
+                .ptr(start.element(i, stride) + value)?
+                .non_null()
+        }));
     }
     Some(out)
 }
@@ -41,7 +56,9 @@ pub(crate) fn activity(rt: &Runtime<'_>, values: &[Addr]) -> Option<(Addr, Strin
         let name = rt.object_type_name(*v)?;
         (&*name == "System.Diagnostics.Activity").then_some(())?;
         // the display name is null unless somebody set it
-        let text = rt.field_text(*v, "_displayName").or_else(|| rt.field_text(*v, "<OperationName>k__BackingField"))?;
+        let text = rt
+            .field_text(*v, "_displayName")
+            .or_else(|| rt.field_text(*v, "<OperationName>k__BackingField"))?;
         Some((*v, text))
     })
 }

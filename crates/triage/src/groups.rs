@@ -3,7 +3,10 @@
 use crate::analysis::Analysis;
 use crate::paths::{Path, Paths};
 use asynctriage_async_graph::{Class, NodeId};
-use asynctriage_report::{Address, ChainGroup, Frame, FrameKind, Leaf, LeafKind, Member, Root, RootKind, Verdict, VerdictState};
+use asynctriage_report::{
+    Address, ChainGroup, Frame, FrameKind, Leaf, LeafKind, Member, Root, RootKind, Verdict,
+    VerdictState,
+};
 use rustc_hash::FxHashMap;
 
 /// Paths that are listed; a graph can have astronomically many.
@@ -54,9 +57,17 @@ impl Analysis<'_, '_> {
     /// All chains in groups, the largest first.
     pub(crate) fn groups(&self, wanted: Wanted) -> Groups {
         let paths = Paths::find(&self.graph, MAX_PATHS);
-        let mut out = Groups { cut: paths.cut, ..Groups::default() };
+        let mut out = Groups {
+            cut: paths.cut,
+            ..Groups::default()
+        };
         let mut groups: FxHashMap<Key, Group> = FxHashMap::default();
-        let running: rustc_hash::FxHashSet<_> = self.graph.running.iter().filter_map(|b| self.graph.node(*b)).collect();
+        let running: rustc_hash::FxHashSet<_> = self
+            .graph
+            .running
+            .iter()
+            .filter_map(|b| self.graph.node(*b))
+            .collect();
         for path in paths.paths {
             // what runs on a thread now is not waiting
             if !running.contains(&path.leaf) {
@@ -86,8 +97,15 @@ impl Analysis<'_, '_> {
 
     fn add_to_group(&self, groups: &mut FxHashMap<Key, Group>, path: Path, wanted: Wanted) {
         let (leaf, root) = (self.leaf(&path), self.root(&path));
-        let key = Key { frames: self.folded(&path), leaf: leaf.kind, root: root.as_ref().map(|r| r.kind) };
-        let (leaf_text, root_text) = (leaf.text.clone(), root.as_ref().map(|r| r.text.clone()).unwrap_or_default());
+        let key = Key {
+            frames: self.folded(&path),
+            leaf: leaf.kind,
+            root: root.as_ref().map(|r| r.kind),
+        };
+        let (leaf_text, root_text) = (
+            leaf.text.clone(),
+            root.as_ref().map(|r| r.text.clone()).unwrap_or_default(),
+        );
         let group = groups.entry(key).or_insert_with(|| Group {
             leaf,
             root,
@@ -97,7 +115,10 @@ impl Analysis<'_, '_> {
             count: 0,
         });
         group.count = group.count.saturating_add(1);
-        for (texts, text) in [(&mut group.leaf_texts, &leaf_text), (&mut group.root_texts, &root_text)] {
+        for (texts, text) in [
+            (&mut group.leaf_texts, &leaf_text),
+            (&mut group.root_texts, &root_text),
+        ] {
             let n = texts.entry(text.clone()).or_default();
             *n = n.saturating_add(1);
         }
@@ -111,9 +132,14 @@ impl Analysis<'_, '_> {
     fn folded(&self, path: &Path) -> Vec<(std::sync::Arc<str>, Option<i32>, u64)> {
         let mut out: Vec<(std::sync::Arc<str>, Option<i32>, u64)> = Vec::new();
         for id in path.frames.iter().copied().chain(path.blocked) {
-            let (name, state) = (self.frame_name(id), self.graph.machines.get(&id).map(|m| m.state));
+            let (name, state) = (
+                self.frame_name(id),
+                self.graph.machines.get(&id).map(|m| m.state),
+            );
             match out.last_mut() {
-                Some((last, at, repeat)) if *last == name && *at == state => *repeat = repeat.saturating_add(1),
+                Some((last, at, repeat)) if *last == name && *at == state => {
+                    *repeat = repeat.saturating_add(1);
+                }
                 _ => out.push((name, state, 1)),
             }
         }
@@ -122,21 +148,45 @@ impl Analysis<'_, '_> {
 
     /// Framework code that waits for work: nothing of the application, no request, no service behind it.
     fn is_idle(&self, group: &Group) -> bool {
-        let Some((path, ..)) = group.paths.first() else { return false };
+        let Some((path, ..)) = group.paths.first() else {
+            return false;
+        };
         let purpose = group.root.as_ref().map_or(RootKind::None, |r| r.kind);
-        let nobody = matches!(purpose, RootKind::None | RootKind::AsyncVoid | RootKind::Main | RootKind::Thread | RootKind::Activity);
-        let blocked = path.blocked.is_some() && purpose == RootKind::Thread && path.frames.is_empty();
-        nobody && !blocked && path.frames.iter().all(|f| self.is_framework_frame(*f)) && !matches!(group.leaf.kind, LeafKind::Cycle)
+        let nobody = matches!(
+            purpose,
+            RootKind::None
+                | RootKind::AsyncVoid
+                | RootKind::Main
+                | RootKind::Thread
+                | RootKind::Activity
+        );
+        let blocked =
+            path.blocked.is_some() && purpose == RootKind::Thread && path.frames.is_empty();
+        nobody
+            && !blocked
+            && path.frames.iter().all(|f| self.is_framework_frame(*f))
+            && !matches!(group.leaf.kind, LeafKind::Cycle)
     }
 
-    fn report_group(&self, id: String, key: &Key, group: Group, wanted: Wanted, idle: bool) -> ChainGroup {
+    fn report_group(
+        &self,
+        id: String,
+        key: &Key,
+        group: Group,
+        wanted: Wanted,
+        idle: bool,
+    ) -> ChainGroup {
         let mut leaf = group.leaf;
         let mut root = group.root;
         common_text(&mut leaf.text, &group.leaf_texts);
         if let Some(root) = &mut root {
             common_text(&mut root.text, &group.root_texts);
         }
-        let frames = group.paths.first().map(|(path, ..)| self.frames(path)).unwrap_or_default();
+        let frames = group
+            .paths
+            .first()
+            .map(|(path, ..)| self.frames(path))
+            .unwrap_or_default();
         let several = |texts: &FxHashMap<String, u64>| texts.len() > 1;
         let members: Vec<Member> = group
             .paths
@@ -152,7 +202,10 @@ impl Analysis<'_, '_> {
             })
             .collect();
         let left_out = group.count.saturating_sub(members.len() as u64);
-        let verdict = idle.then(|| Verdict { state: VerdictState::Idle, why: "framework code that waits for work".into() });
+        let verdict = idle.then(|| Verdict {
+            state: VerdictState::Idle,
+            why: "framework code that waits for work".into(),
+        });
         ChainGroup {
             id,
             signature: key.signature(),
@@ -168,7 +221,11 @@ impl Analysis<'_, '_> {
     }
 
     fn member_boxes(&self, path: &Path) -> Vec<Address> {
-        let nodes = path.frames.iter().take(MAX_MEMBER_BOXES).filter_map(|f| self.graph.object(*f));
+        let nodes = path
+            .frames
+            .iter()
+            .take(MAX_MEMBER_BOXES)
+            .filter_map(|f| self.graph.object(*f));
         nodes.map(|n| Address(n.addr.0)).collect()
     }
 
@@ -179,7 +236,11 @@ impl Analysis<'_, '_> {
             let frame = self.frame(id, below);
             below = Some(id);
             match out.last_mut() {
-                Some(last) if last.method == frame.method && last.await_index == frame.await_index => last.repeat = last.repeat.saturating_add(1),
+                Some(last)
+                    if last.method == frame.method && last.await_index == frame.await_index =>
+                {
+                    last.repeat = last.repeat.saturating_add(1);
+                }
                 _ => out.push(frame),
             }
         }
@@ -192,7 +253,9 @@ impl Analysis<'_, '_> {
         let kind = match (machine, node.map(|n| n.class)) {
             (Some(m), _) if m.iterator => FrameKind::AsyncIterator,
             (Some(_), _) => FrameKind::StateMachine,
-            (None, Some(Class::Combinator(asynctriage_async_graph::Combinator::ContinueWith))) => FrameKind::ContinueWith,
+            (None, Some(Class::Combinator(asynctriage_async_graph::Combinator::ContinueWith))) => {
+                FrameKind::ContinueWith
+            }
             (None, Some(Class::BlockingWait)) => FrameKind::Thread,
             _ => FrameKind::Combinator,
         };
@@ -202,7 +265,9 @@ impl Analysis<'_, '_> {
             kind,
             await_index: machine.and_then(|m| u32::try_from(m.state).ok()),
             address: node.map(|n| Address(n.addr.0)),
-            type_name: machine.map(|m| self.rt.name(&m.place.ty).to_string()).or_else(|| node.map(|n| self.type_name(n.mt).to_string())),
+            type_name: machine
+                .map(|m| self.rt.name(&m.place.ty).to_string())
+                .or_else(|| node.map(|n| self.type_name(n.mt).to_string())),
             is_async_void: machine.is_some_and(|m| m.is_void),
             is_framework: self.is_framework_frame(id) && kind != FrameKind::Thread,
             evidence: edge.map(|(_, e)| format!("{} at {}", e.field, e.slot)),
@@ -216,7 +281,11 @@ fn common_text(text: &mut String, texts: &FxHashMap<String, u64>) {
     let mut all: Vec<_> = texts.iter().collect();
     all.sort_unstable_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
     if let Some((most, _)) = all.first() {
-        *text = if all.len() > 1 { format!("{most} (and {} others)", all.len().saturating_sub(1)) } else { (*most).clone() };
+        *text = if all.len() > 1 {
+            format!("{most} (and {} others)", all.len().saturating_sub(1))
+        } else {
+            (*most).clone()
+        };
     }
 }
 
@@ -224,14 +293,19 @@ impl Key {
     fn text(&self) -> String {
         let mut out = format!("{}|{}", self.leaf, self.root.unwrap_or_default());
         for (name, state, repeat) in &self.frames {
-            out.push_str(&format!("|{name}@{}x{repeat}", state.map_or_else(|| "-".to_owned(), |s| s.to_string())));
+            out.push_str(&format!(
+                "|{name}@{}x{repeat}",
+                state.map_or_else(|| "-".to_owned(), |s| s.to_string())
+            ));
         }
         out
     }
 
     /// FNV-1a of the text: the same chain has the same signature in every dump and on every machine.
     fn signature(&self) -> String {
-        let hash = self.text().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3));
+        let hash = self.text().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
+            (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
         format!("{hash:016x}")
     }
 }

@@ -23,7 +23,9 @@ pub(crate) fn pools_by_waiter(rt: &Runtime<'_>, graph: &AsyncGraph) -> FxHashMap
     let mut out = FxHashMap::default();
     for pool in graph.helpers(Helper::HttpPool) {
         let waiters = queued_waiters(rt, *pool);
-        let Some(facts) = read_pool(rt, *pool, waiters.len()) else { continue };
+        let Some(facts) = read_pool(rt, *pool, waiters.len()) else {
+            continue;
+        };
         for waiter in waiters {
             out.insert(waiter, facts.clone());
         }
@@ -33,9 +35,19 @@ pub(crate) fn pools_by_waiter(rt: &Runtime<'_>, graph: &AsyncGraph) -> FxHashMap
 
 fn read_pool(rt: &Runtime<'_>, pool: Addr, queued: usize) -> Option<HttpPool> {
     let authority = rt.reference(pool, "_originAuthority");
-    let host = authority.and_then(|a| rt.field_text(a, "<IdnHost>k__BackingField").or_else(|| rt.field_text(a, "IdnHost")));
-    let port = authority.and_then(|a| rt.field_i32(a, "<Port>k__BackingField").or_else(|| rt.field_i32(a, "Port")));
-    let scheme = if rt.reference(pool, "_sslOptionsHttp11").is_some() { "https" } else { "http" };
+    let host = authority.and_then(|a| {
+        rt.field_text(a, "<IdnHost>k__BackingField")
+            .or_else(|| rt.field_text(a, "IdnHost"))
+    });
+    let port = authority.and_then(|a| {
+        rt.field_i32(a, "<Port>k__BackingField")
+            .or_else(|| rt.field_i32(a, "Port"))
+    });
+    let scheme = if rt.reference(pool, "_sslOptionsHttp11").is_some() {
+        "https"
+    } else {
+        "http"
+    };
     let origin = match (host, port) {
         (Some(host), Some(80)) => format!("{scheme}://{host}"),
         (Some(host), Some(port)) => format!("{scheme}://{host}:{port}"),
@@ -57,11 +69,22 @@ fn queued_waiters(rt: &Runtime<'_>, pool: Addr) -> Vec<Addr> {
         let place = rt.place(pool)?;
         let field = rt.instance_field(&place.ty, "_http11RequestQueue")?;
         // the ring's array is its only reference
-        let array = place.references_in(rt, &field).find(|a| rt.array_len(*a).is_some())?;
+        let array = place
+            .references_in(rt, &field)
+            .find(|a| rt.array_len(*a).is_some())?;
         let (start, stride, len) = rt.vector(array)?;
-        let words = (0..len.min(MAX_QUEUE)).flat_map(|i| (0..stride.div_euclid(8)).map(move |w| start.element(i, stride).element(w, 8)));
+        let words = (0..len.min(MAX_QUEUE)).flat_map(|i| {
+            (0..stride.div_euclid(8)).map(move |w| start.element(i, stride).element(w, 8))
+        });
         let references = words.filter_map(|at| rt.memory().ptr(at)?.non_null());
-        Some(references.filter(|o| rt.object_type_name(*o).is_some_and(|n| n.contains("HttpConnectionWaiter"))).collect())
+        Some(
+            references
+                .filter(|o| {
+                    rt.object_type_name(*o)
+                        .is_some_and(|n| n.contains("HttpConnectionWaiter"))
+                })
+                .collect(),
+        )
     };
     read().unwrap_or_default()
 }
@@ -69,7 +92,10 @@ fn queued_waiters(rt: &Runtime<'_>, pool: Addr) -> Vec<Addr> {
 /// `GET http://host/path` of the request message that a state machine holds; the query is left out.
 pub(crate) fn request_of(rt: &Runtime<'_>, machine: &Machine) -> Option<(Addr, String)> {
     let place = &machine.place;
-    let mut references = place.fields(rt).into_iter().flat_map(|f| place.references_in(rt, f).collect::<Vec<_>>());
+    let mut references = place
+        .fields(rt)
+        .into_iter()
+        .flat_map(|f| place.references_in(rt, f).collect::<Vec<_>>());
     references.find_map(|o| Some((o, message_text(rt, o)?)))
 }
 
@@ -77,16 +103,26 @@ fn message_text(rt: &Runtime<'_>, message: Addr) -> Option<String> {
     if &*rt.object_type_name(message)? != "System.Net.Http.HttpRequestMessage" {
         return None;
     }
-    let method = rt.reference(message, "_method").and_then(|m| rt.field_text(m, "_method")).unwrap_or_else(|| "?".into());
-    let uri = rt.reference(message, "_requestUri").and_then(|u| rt.field_text(u, "_string")).unwrap_or_default();
+    let method = rt
+        .reference(message, "_method")
+        .and_then(|m| rt.field_text(m, "_method"))
+        .unwrap_or_else(|| "?".into());
+    let uri = rt
+        .reference(message, "_requestUri")
+        .and_then(|u| rt.field_text(u, "_string"))
+        .unwrap_or_default();
     let without_query = uri.split(['?', '#']).next().unwrap_or_default();
     Some(format!("{method} {}", without_credentials(without_query)))
 }
 
 /// `http://user:secret@host/` shows as `http://host/`.
 fn without_credentials(uri: &str) -> String {
-    let Some((scheme, rest)) = uri.split_once("://") else { return uri.to_owned() };
-    let (authority, path) = rest.split_once('/').map_or((rest, None), |(a, p)| (a, Some(p)));
+    let Some((scheme, rest)) = uri.split_once("://") else {
+        return uri.to_owned();
+    };
+    let (authority, path) = rest
+        .split_once('/')
+        .map_or((rest, None), |(a, p)| (a, Some(p)));
     let host = authority.rsplit('@').next().unwrap_or(authority);
     match path {
         Some(path) => format!("{scheme}://{host}/{path}"),

@@ -10,44 +10,106 @@ use serde_json::json;
 /// Frames of libraries that stand for a wait of their own kind, the highest first: what matters is that a response is
 /// awaited, not which socket it comes over.
 const BY_FRAME: [(&str, LeafKind); 14] = [
-    ("System.Net.Http.HttpConnection.SendAsync", LeafKind::HttpResponse),
-    ("System.Net.Http.Http2Connection.SendAsync", LeafKind::HttpResponse),
-    ("System.Net.Http.Http3Connection.SendAsync", LeafKind::HttpResponse),
-    ("System.Net.Http.HttpConnection.SendRequestContentAsync", LeafKind::HttpRequestBody),
-    ("System.Net.Http.HttpConnection.ContentLengthReadStream.", LeafKind::HttpBody),
-    ("System.Net.Http.HttpConnection.ChunkedEncodingReadStream.", LeafKind::HttpBody),
-    ("System.Net.Http.HttpConnection.ConnectionCloseReadStream.", LeafKind::HttpBody),
-    ("System.Net.Http.Http2Connection.Http2Stream.ReadDataAsync", LeafKind::HttpBody),
-    ("System.Net.Security.SslStream.ForceAuthenticationAsync", LeafKind::TlsHandshake),
+    (
+        "System.Net.Http.HttpConnection.SendAsync",
+        LeafKind::HttpResponse,
+    ),
+    (
+        "System.Net.Http.Http2Connection.SendAsync",
+        LeafKind::HttpResponse,
+    ),
+    (
+        "System.Net.Http.Http3Connection.SendAsync",
+        LeafKind::HttpResponse,
+    ),
+    (
+        "System.Net.Http.HttpConnection.SendRequestContentAsync",
+        LeafKind::HttpRequestBody,
+    ),
+    (
+        "System.Net.Http.HttpConnection.ContentLengthReadStream.",
+        LeafKind::HttpBody,
+    ),
+    (
+        "System.Net.Http.HttpConnection.ChunkedEncodingReadStream.",
+        LeafKind::HttpBody,
+    ),
+    (
+        "System.Net.Http.HttpConnection.ConnectionCloseReadStream.",
+        LeafKind::HttpBody,
+    ),
+    (
+        "System.Net.Http.Http2Connection.Http2Stream.ReadDataAsync",
+        LeafKind::HttpBody,
+    ),
+    (
+        "System.Net.Security.SslStream.ForceAuthenticationAsync",
+        LeafKind::TlsHandshake,
+    ),
     ("System.Net.Dns.", LeafKind::Dns),
-    ("System.Net.Sockets.Socket.ConnectAsync", LeafKind::SocketConnect),
-    ("System.Net.Sockets.SocketAsyncEventArgs.DnsConnectAsync", LeafKind::SocketConnect),
-    ("System.Diagnostics.Process.WaitForExitAsync", LeafKind::ProcessExit),
+    (
+        "System.Net.Sockets.Socket.ConnectAsync",
+        LeafKind::SocketConnect,
+    ),
+    (
+        "System.Net.Sockets.SocketAsyncEventArgs.DnsConnectAsync",
+        LeafKind::SocketConnect,
+    ),
+    (
+        "System.Diagnostics.Process.WaitForExitAsync",
+        LeafKind::ProcessExit,
+    ),
     ("System.IO.Strategies.", LeafKind::File),
 ];
 
 /// Kinds that a frame above may replace by what it stands for.
 fn is_plumbing(kind: LeafKind) -> bool {
     use LeafKind as K;
-    matches!(kind, K::SocketReceive | K::SocketSend | K::SocketConnect | K::TaskCompletionSource | K::ValueTaskSource | K::Unknown | K::PipeRead | K::Semaphore)
+    matches!(
+        kind,
+        K::SocketReceive
+            | K::SocketSend
+            | K::SocketConnect
+            | K::TaskCompletionSource
+            | K::ValueTaskSource
+            | K::Unknown
+            | K::PipeRead
+            | K::Semaphore
+    )
 }
 
 impl Analysis<'_, '_> {
     /// What a path waits for.
     pub(crate) fn leaf(&self, path: &Path) -> Leaf {
         if path.cycle {
-            let first = path.frames.first().map(|f| self.frame_name(*f)).unwrap_or_default();
-            return leaf(LeafKind::Cycle, format!("cycle: {first} waits for itself in the end"));
+            let first = path
+                .frames
+                .first()
+                .map(|f| self.frame_name(*f))
+                .unwrap_or_default();
+            return leaf(
+                LeafKind::Cycle,
+                format!("cycle: {first} waits for itself in the end"),
+            );
         }
-        let Some(node) = self.graph.object(path.leaf) else { return Leaf::default() };
+        let Some(node) = self.graph.object(path.leaf) else {
+            return Leaf::default();
+        };
         let mut found = self.own_leaf(path, node);
         if is_plumbing(found.kind) {
             self.lift(path, &mut found);
         }
         // who reaches the innermost method reaches what it awaits, so one test is enough
-        let innermost = path.frames.first().and_then(|f| self.graph.object(*f)).unwrap_or(node);
+        let innermost = path
+            .frames
+            .first()
+            .and_then(|f| self.graph.object(*f))
+            .unwrap_or(node);
         if !self.is_reachable(innermost.addr) {
-            found.text = format!("nothing can complete this: no root of the garbage collector reaches it ({})", found.text);
+            found.text = format!(
+                "nothing can complete this: no root of the garbage collector reaches it ({})",
+                found.text
+            );
             found.kind = LeafKind::Unreachable;
         }
         found.evidence = Some(self.leaf_evidence(path, node));
@@ -55,9 +117,18 @@ impl Analysis<'_, '_> {
     }
 
     fn leaf_evidence(&self, path: &Path, node: Node) -> String {
-        let edge = path.frames.first().and_then(|f| self.graph.awaited(*f).find(|(from, _)| *from == path.leaf));
+        let edge = path
+            .frames
+            .first()
+            .and_then(|f| self.graph.awaited(*f).find(|(from, _)| *from == path.leaf));
         match edge {
-            Some((_, e)) => format!("{} at {} names {} ({})", e.field, e.slot, node.addr, self.type_name(node.mt)),
+            Some((_, e)) => format!(
+                "{} at {} names {} ({})",
+                e.field,
+                e.slot,
+                node.addr,
+                self.type_name(node.mt)
+            ),
             None => format!("object {} ({})", node.addr, self.type_name(node.mt)),
         }
     }
@@ -66,11 +137,20 @@ impl Analysis<'_, '_> {
     fn lift(&self, path: &Path, found: &mut Leaf) {
         for frame in &path.frames {
             let name = self.frame_name(*frame);
-            let Some((_, kind)) = BY_FRAME.iter().find(|(prefix, _)| name.starts_with(prefix)) else { continue };
+            let Some((_, kind)) = BY_FRAME.iter().find(|(prefix, _)| name.starts_with(prefix))
+            else {
+                continue;
+            };
             if *kind == LeafKind::HttpResponse || !matches!(found.kind, LeafKind::Semaphore) {
-                let request = path.frames.iter().filter_map(|f| self.graph.machines.get(f)).find_map(|m| crate::http::request_of(self.rt, m));
+                let request = path
+                    .frames
+                    .iter()
+                    .filter_map(|f| self.graph.machines.get(f))
+                    .find_map(|m| crate::http::request_of(self.rt, m));
                 if let Some((message, text)) = request {
-                    found.details.insert("request".into(), json!(message.to_string()));
+                    found
+                        .details
+                        .insert("request".into(), json!(message.to_string()));
                     found.details.insert("over".into(), json!(found.text));
                     found.text = match kind {
                         LeafKind::HttpResponse => format!("HttpClient: {text}, response headers"),
@@ -87,8 +167,13 @@ impl Analysis<'_, '_> {
         match node.class {
             Class::Box | Class::PooledBox => self.machine_leaf(path.leaf),
             Class::Source => self.source_leaf(node),
-            Class::Combinator(c) if self.is_completed(node) => self.completed_leaf(path, &combinator_text(c)),
-            Class::Combinator(c) => leaf(LeafKind::Unknown, format!("{}: what it waits for is not known", combinator_text(c))),
+            Class::Combinator(c) if self.is_completed(node) => {
+                self.completed_leaf(path, &combinator_text(c))
+            }
+            Class::Combinator(c) => leaf(
+                LeafKind::Unknown,
+                format!("{}: what it waits for is not known", combinator_text(c)),
+            ),
             _ => self.task_leaf(path, node),
         }
     }
@@ -96,29 +181,59 @@ impl Analysis<'_, '_> {
     /// A method that stands at an await of nothing that is known.
     fn machine_leaf(&self, id: NodeId) -> Leaf {
         if self.graph.queues.resumes.contains(&id) {
-            return leaf(LeafKind::Ready, "queued to run again (Task.Yield or a completed await)".into());
+            return leaf(
+                LeafKind::Ready,
+                "queued to run again (Task.Yield or a completed await)".into(),
+            );
         }
-        let awaits = self.graph.machines.get(&id).map(|m| m.awaits.as_slice()).unwrap_or_default();
-        match awaits.iter().find_map(|(_, o)| self.rt.object_type_name(*o)) {
-            Some(name) => leaf(LeafKind::Unknown, format!("{name}: an awaitable of a kind that is not known")),
-            None => leaf(LeafKind::Unknown, "Task.Yield or an awaiter without a reference".into()),
+        let awaits = self
+            .graph
+            .machines
+            .get(&id)
+            .map(|m| m.awaits.as_slice())
+            .unwrap_or_default();
+        match awaits
+            .iter()
+            .find_map(|(_, o)| self.rt.object_type_name(*o))
+        {
+            Some(name) => leaf(
+                LeafKind::Unknown,
+                format!("{name}: an awaitable of a kind that is not known"),
+            ),
+            None => leaf(
+                LeafKind::Unknown,
+                "Task.Yield or an awaiter without a reference".into(),
+            ),
         }
     }
 
     fn completed_leaf(&self, path: &Path, what: &str) -> Leaf {
         let waiting = path.frames.first().copied();
         if waiting.is_some_and(|f| self.graph.queues.resumes.contains(&f)) {
-            return leaf(LeafKind::Ready, format!("{what} is complete; the continuation stands in the thread pool's queue"));
+            return leaf(
+                LeafKind::Ready,
+                format!("{what} is complete; the continuation stands in the thread pool's queue"),
+            );
         }
-        let action = waiting.and_then(|f| self.graph.object(f)).and_then(|n| self.graph.task?.action(self.rt, n.addr));
+        let action = waiting
+            .and_then(|f| self.graph.object(f))
+            .and_then(|n| self.graph.task?.action(self.rt, n.addr));
         if let Some((continuation, context)) = action.and_then(|a| self.posted.get(&a).copied()) {
             let name = self.rt.object_type_name(context).unwrap_or_default();
-            let mut out = leaf(LeafKind::SyncContextPost, format!("resumption posted to {name}; it has not run"));
-            out.details.insert("context".into(), json!(context.to_string()));
-            out.details.insert("continuation".into(), json!(continuation.to_string()));
+            let mut out = leaf(
+                LeafKind::SyncContextPost,
+                format!("resumption posted to {name}; it has not run"),
+            );
+            out.details
+                .insert("context".into(), json!(context.to_string()));
+            out.details
+                .insert("continuation".into(), json!(continuation.to_string()));
             return out;
         }
-        leaf(LeafKind::Ready, format!("{what} is complete; the continuation has not run"))
+        leaf(
+            LeafKind::Ready,
+            format!("{what} is complete; the continuation has not run"),
+        )
     }
 
     fn task_leaf(&self, path: &Path, node: Node) -> Leaf {
@@ -126,33 +241,67 @@ impl Analysis<'_, '_> {
         if self.is_completed(node) {
             return self.completed_leaf(path, &name);
         }
-        match self.rt.ty(node.mt).map(|t| self.rt.definition_name(&t)).as_deref() {
-            Some("System.Threading.Tasks.Task+DelayPromise" | "System.Threading.Tasks.Task+DelayPromiseWithCancellation") => return self.delay_leaf(node.addr),
-            Some("System.Threading.SemaphoreSlim+TaskNode") => return self.semaphore_leaf(node.addr),
+        match self
+            .rt
+            .ty(node.mt)
+            .map(|t| self.rt.definition_name(&t))
+            .as_deref()
+        {
+            Some(
+                "System.Threading.Tasks.Task+DelayPromise"
+                | "System.Threading.Tasks.Task+DelayPromiseWithCancellation",
+            ) => return self.delay_leaf(node.addr),
+            Some("System.Threading.SemaphoreSlim+TaskNode") => {
+                return self.semaphore_leaf(node.addr);
+            }
             _ => {}
         }
         let flags = self.graph.task.map_or(0, |t| t.flags(self.rt, node.addr));
         if flags & task::flags::PROMISE != 0 {
             return self.promise_leaf(node.addr);
         }
-        let delegate = self.graph.task.and_then(|t| t.action(self.rt, node.addr)).and_then(|d| self.rt.reference(d, "_target")).and_then(|t| self.rt.object_type_name(t));
-        let of = delegate.map(|d| format!(" (delegate of {d})")).unwrap_or_default();
+        let delegate = self
+            .graph
+            .task
+            .and_then(|t| t.action(self.rt, node.addr))
+            .and_then(|d| self.rt.reference(d, "_target"))
+            .and_then(|t| self.rt.object_type_name(t));
+        let of = delegate
+            .map(|d| format!(" (delegate of {d})"))
+            .unwrap_or_default();
         match flags {
-            f if f & task::flags::DELEGATE_INVOKED != 0 => leaf(LeafKind::TaskRunning, format!("a task whose delegate runs now{of}")),
-            _ => leaf(LeafKind::TaskQueued, format!("a task that has not started{of}")),
+            f if f & task::flags::DELEGATE_INVOKED != 0 => leaf(
+                LeafKind::TaskRunning,
+                format!("a task whose delegate runs now{of}"),
+            ),
+            _ => leaf(
+                LeafKind::TaskQueued,
+                format!("a task that has not started{of}"),
+            ),
         }
     }
 
     fn promise_leaf(&self, task: Addr) -> Leaf {
         let Some(owner) = self.graph.completion_sources.get(&task).copied() else {
-            return leaf(LeafKind::TaskCompletionSource, "TaskCompletionSource (its owner is not on the heap)".into());
+            return leaf(
+                LeafKind::TaskCompletionSource,
+                "TaskCompletionSource (its owner is not on the heap)".into(),
+            );
         };
-        let name = self.rt.type_of(owner).map(|t| self.rt.name(&t).to_string()).unwrap_or_default();
+        let name = self
+            .rt
+            .type_of(owner)
+            .map(|t| self.rt.name(&t).to_string())
+            .unwrap_or_default();
         if name.contains("HttpConnectionWaiter") {
             return self.http_pool_leaf(owner);
         }
         let plain = name.starts_with("System.Threading.Tasks.TaskCompletionSource");
-        let text = if plain { "TaskCompletionSource".to_owned() } else { format!("TaskCompletionSource {name}") };
+        let text = if plain {
+            "TaskCompletionSource".to_owned()
+        } else {
+            format!("TaskCompletionSource {name}")
+        };
         let mut out = leaf(LeafKind::TaskCompletionSource, text);
         out.details.insert("owner".into(), json!(owner.to_string()));
         out
@@ -161,24 +310,42 @@ impl Analysis<'_, '_> {
     fn http_pool_leaf(&self, waiter: Addr) -> Leaf {
         match self.http_pools.get(&waiter) {
             Some(p) => {
-                let text = format!("HttpClient: connection pool of {} ({} of {} in use, {} requests wait)", p.origin, p.connections, p.limit, p.queued);
+                let text = format!(
+                    "HttpClient: connection pool of {} ({} of {} in use, {} requests wait)",
+                    p.origin, p.connections, p.limit, p.queued
+                );
                 let mut out = leaf(LeafKind::HttpConnectionPool, text);
                 out.details.insert("pool".into(), json!(p.pool.to_string()));
                 out.details.insert("origin".into(), json!(p.origin));
-                out.details.insert("connections".into(), json!(p.connections));
+                out.details
+                    .insert("connections".into(), json!(p.connections));
                 out.details.insert("limit".into(), json!(p.limit));
                 out
             }
-            None => leaf(LeafKind::HttpConnectionPool, "HttpClient: a connection of a pool".into()),
+            None => leaf(
+                LeafKind::HttpConnectionPool,
+                "HttpClient: a connection of a pool".into(),
+            ),
         }
     }
 
     /// Timers tell their due time in ms since they were started; all ones means never.
     fn delay_leaf(&self, task: Addr) -> Leaf {
         let timer = self.rt.reference(task, "_timer");
-        let queue_timer = timer.and_then(|t| if self.rt.field_u32(t, "_dueTime").is_some() { Some(t) } else { self.rt.reference(t, "_timer") });
-        let due = queue_timer.and_then(|t| self.rt.field_u32(t, "_dueTime")).filter(|d| *d != u32::MAX);
-        let cancellable = self.rt.object_type_name(task).is_some_and(|n| n.ends_with("WithCancellation"));
+        let queue_timer = timer.and_then(|t| {
+            if self.rt.field_u32(t, "_dueTime").is_some() {
+                Some(t)
+            } else {
+                self.rt.reference(t, "_timer")
+            }
+        });
+        let due = queue_timer
+            .and_then(|t| self.rt.field_u32(t, "_dueTime"))
+            .filter(|d| *d != u32::MAX);
+        let cancellable = self
+            .rt
+            .object_type_name(task)
+            .is_some_and(|n| n.ends_with("WithCancellation"));
         let text = match (due, cancellable) {
             (Some(ms), _) => format!("Task.Delay({ms} ms)"),
             (None, true) => "Task.Delay (infinite, cancellable)".to_owned(),
@@ -193,13 +360,23 @@ impl Analysis<'_, '_> {
 
     fn semaphore_leaf(&self, waiter: Addr) -> Leaf {
         let Some(semaphore) = self.graph.semaphores.get(&waiter).copied() else {
-            return leaf(LeafKind::Semaphore, "SemaphoreSlim (the semaphore is not on the heap)".into());
+            return leaf(
+                LeafKind::Semaphore,
+                "SemaphoreSlim (the semaphore is not on the heap)".into(),
+            );
         };
         let free = self.rt.field_i32(semaphore, "m_currentCount").unwrap_or(0);
-        let limit = self.rt.field_i32(semaphore, "m_maxCount").filter(|m| *m != i32::MAX);
+        let limit = self
+            .rt
+            .field_i32(semaphore, "m_maxCount")
+            .filter(|m| *m != i32::MAX);
         let of = limit.map(|m| format!(" of {m}")).unwrap_or_default();
-        let mut out = leaf(LeafKind::Semaphore, format!("SemaphoreSlim ({free}{of} free)"));
-        out.details.insert("semaphore".into(), json!(semaphore.to_string()));
+        let mut out = leaf(
+            LeafKind::Semaphore,
+            format!("SemaphoreSlim ({free}{of} free)"),
+        );
+        out.details
+            .insert("semaphore".into(), json!(semaphore.to_string()));
         out.details.insert("free".into(), json!(free));
         if let Some(limit) = limit {
             out.details.insert("limit".into(), json!(limit));
@@ -211,13 +388,28 @@ impl Analysis<'_, '_> {
         let name = self.type_name(node.mt);
         let definition = self.rt.ty(node.mt).map(|t| self.rt.definition_name(&t));
         match definition.as_deref().unwrap_or_default() {
-            "System.Net.Sockets.Socket+AwaitableSocketAsyncEventArgs" => self.socket_leaf(node.addr),
-            "System.Threading.PeriodicTimer+State" => leaf(LeafKind::PeriodicTimer, self.periodic_text(node.addr)),
-            "System.IO.Pipelines.Pipe+DefaultPipeReader" => leaf(LeafKind::PipeRead, "a pipe's reader waits for data".into()),
-            "System.IO.Pipelines.Pipe+DefaultPipeWriter" => leaf(LeafKind::PipeWrite, "a pipe's writer waits until the reader has caught up".into()),
-            "Microsoft.Win32.SafeHandles.SafeFileHandle+ThreadPoolValueTaskSource" | "Microsoft.Win32.SafeHandles.SafeFileHandle+OverlappedValueTaskSource" => self.file_leaf(node.addr),
+            "System.Net.Sockets.Socket+AwaitableSocketAsyncEventArgs" => {
+                self.socket_leaf(node.addr)
+            }
+            "System.Threading.PeriodicTimer+State" => {
+                leaf(LeafKind::PeriodicTimer, self.periodic_text(node.addr))
+            }
+            "System.IO.Pipelines.Pipe+DefaultPipeReader" => {
+                leaf(LeafKind::PipeRead, "a pipe's reader waits for data".into())
+            }
+            "System.IO.Pipelines.Pipe+DefaultPipeWriter" => leaf(
+                LeafKind::PipeWrite,
+                "a pipe's writer waits until the reader has caught up".into(),
+            ),
+            "Microsoft.Win32.SafeHandles.SafeFileHandle+ThreadPoolValueTaskSource"
+            | "Microsoft.Win32.SafeHandles.SafeFileHandle+OverlappedValueTaskSource" => {
+                self.file_leaf(node.addr)
+            }
             d if d.starts_with("System.Threading.Channels.") => self.channel_leaf(node.addr, &name),
-            _ => leaf(LeafKind::ValueTaskSource, format!("IValueTaskSource {name}")),
+            _ => leaf(
+                LeafKind::ValueTaskSource,
+                format!("IValueTaskSource {name}"),
+            ),
         }
     }
 
@@ -234,7 +426,8 @@ impl Analysis<'_, '_> {
         };
         let mut out = leaf(kind, text.into());
         if let Some(socket) = owner {
-            out.details.insert("socket".into(), json!(socket.to_string()));
+            out.details
+                .insert("socket".into(), json!(socket.to_string()));
         }
         out
     }
@@ -242,35 +435,64 @@ impl Analysis<'_, '_> {
     fn periodic_text(&self, state: Addr) -> String {
         let owner = self.rt.reference(state, "_owner");
         let timer = owner.and_then(|o| self.rt.reference(o, "_timer"));
-        let period = timer.and_then(|t| self.rt.field_u32(t, "_period").or_else(|| self.rt.field_u32(self.rt.reference(t, "_timer")?, "_period")));
-        period.map_or_else(|| "PeriodicTimer".into(), |ms| format!("PeriodicTimer (every {ms} ms)"))
+        let period = timer.and_then(|t| {
+            self.rt.field_u32(t, "_period").or_else(|| {
+                self.rt
+                    .field_u32(self.rt.reference(t, "_timer")?, "_period")
+            })
+        });
+        period.map_or_else(
+            || "PeriodicTimer".into(),
+            |ms| format!("PeriodicTimer (every {ms} ms)"),
+        )
     }
 
     fn file_leaf(&self, source: Addr) -> Leaf {
-        let path = self.rt.reference(source, "_fileHandle").and_then(|h| self.rt.field_text(h, "_path"));
-        leaf(LeafKind::File, path.map_or_else(|| "file".into(), |p| format!("file {p}")))
+        let path = self
+            .rt
+            .reference(source, "_fileHandle")
+            .and_then(|h| self.rt.field_text(h, "_path"));
+        leaf(
+            LeafKind::File,
+            path.map_or_else(|| "file".into(), |p| format!("file {p}")),
+        )
     }
 
     fn channel_leaf(&self, operation: Addr, name: &str) -> Leaf {
         let wait = self.channel_waits.get(&operation);
-        let writes = wait.map_or_else(|| name.contains("Write") || name.contains("VoidAsyncOperationWithData"), |w| w.writes);
+        let writes = wait.map_or_else(
+            || name.contains("Write") || name.contains("VoidAsyncOperationWithData"),
+            |w| w.writes,
+        );
         let fill = wait.and_then(|w| crate::channels::fill(self.rt, w.channel));
         let state = match fill {
-            Some((items, capacity)) if items >= capacity => format!(" (bounded, full: {items} of {capacity})"),
+            Some((items, capacity)) if items >= capacity => {
+                format!(" (bounded, full: {items} of {capacity})")
+            }
             Some((items, capacity)) => format!(" (bounded: {items} of {capacity})"),
             None => String::new(),
         };
-        let (kind, who) = if writes { (LeafKind::ChannelWrite, "writer") } else { (LeafKind::ChannelRead, "reader") };
+        let (kind, who) = if writes {
+            (LeafKind::ChannelWrite, "writer")
+        } else {
+            (LeafKind::ChannelRead, "reader")
+        };
         let mut out = leaf(kind, format!("Channel {who}{state}"));
         if let Some(w) = wait {
-            out.details.insert("channel".into(), json!(w.channel.to_string()));
+            out.details
+                .insert("channel".into(), json!(w.channel.to_string()));
         }
         out
     }
 }
 
 fn leaf(kind: LeafKind, text: String) -> Leaf {
-    Leaf { kind, text, details: Details::new(), evidence: None }
+    Leaf {
+        kind,
+        text,
+        details: Details::new(),
+        evidence: None,
+    }
 }
 
 /// The combinator as C# calls it.

@@ -1,7 +1,16 @@
 //! What the graph means: chains in groups, what they wait for, what they are for.
 //!
 //! [`analyse`] goes from a dump to a [`Report`]; [`Analysis`] answers narrower questions.
-#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::arithmetic_side_effects))]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 mod analysis;
 mod channels;

@@ -35,7 +35,11 @@ impl Names {
         let Some(path) = module.metadata.as_ref().and_then(|m| m.type_path(ty.rid)) else {
             return rt.definition_name(ty).to_string();
         };
-        let args: Vec<String> = rt.type_args(ty).into_iter().map(|a| simple_type_name(&rt.handle_name(a))).collect();
+        let args: Vec<String> = rt
+            .type_args(ty)
+            .into_iter()
+            .map(|a| simple_type_name(&rt.handle_name(a)))
+            .collect();
         let name = names::state_machine_method(&path, &args);
         if !name.is_lambda {
             return name.text;
@@ -47,9 +51,12 @@ impl Names {
     /// The place of a lambda's state machine among those of the same method, in the order of the metadata, from 1.
     fn lambda_number(&self, rt: &Runtime<'_>, ty: &Type, path: &TypePath) -> usize {
         let mut lambdas = self.lambdas.borrow_mut();
-        let of_module = lambdas.entry(ty.module).or_insert_with(|| lambdas_of(rt, ty.module));
+        let of_module = lambdas
+            .entry(ty.module)
+            .or_insert_with(|| lambdas_of(rt, ty.module));
         let rows = of_module.get(&definition(path).text);
-        rows.and_then(|r| r.iter().position(|rid| *rid == ty.rid)).map_or(1, |i| i.saturating_add(1))
+        rows.and_then(|r| r.iter().position(|rid| *rid == ty.rid))
+            .map_or(1, |i| i.saturating_add(1))
     }
 }
 
@@ -60,10 +67,17 @@ fn definition(path: &TypePath) -> MethodName {
 fn lambdas_of(rt: &Runtime<'_>, module: Addr) -> FxHashMap<String, Vec<u32>> {
     let mut out: FxHashMap<String, Vec<u32>> = FxHashMap::default();
     let module = rt.module(module);
-    let Some(metadata) = module.metadata.as_ref() else { return out };
+    let Some(metadata) = module.metadata.as_ref() else {
+        return out;
+    };
     for rid in 1..=metadata.rows(Table::TypeDef).min(MAX_TYPES) {
-        let could_be = metadata.type_def(rid).is_some_and(|t| t.name.starts_with("<<"));
-        let name = could_be.then(|| metadata.type_path(rid)).flatten().map(|p| definition(&p));
+        let could_be = metadata
+            .type_def(rid)
+            .is_some_and(|t| t.name.starts_with("<<"));
+        let name = could_be
+            .then(|| metadata.type_path(rid))
+            .flatten()
+            .map(|p| definition(&p));
         if let Some(name) = name.filter(|n| n.is_lambda) {
             out.entry(name.text).or_default().push(rid);
         }
@@ -73,8 +87,18 @@ fn lambdas_of(rt: &Runtime<'_>, module: Addr) -> FxHashMap<String, Vec<u32>> {
 
 /// Whether a module comes with .NET or ASP.NET Core rather than with the application.
 pub(crate) fn is_framework(module: &str) -> bool {
-    let prefixes = ["System.", "Microsoft.AspNetCore", "Microsoft.Extensions", "Microsoft.Win32", "Microsoft.CSharp", "Microsoft.VisualBasic"];
-    module == "System" || module == "mscorlib" || module == "netstandard" || prefixes.iter().any(|p| module.starts_with(p))
+    let prefixes = [
+        "System.",
+        "Microsoft.AspNetCore",
+        "Microsoft.Extensions",
+        "Microsoft.Win32",
+        "Microsoft.CSharp",
+        "Microsoft.VisualBasic",
+    ];
+    module == "System"
+        || module == "mscorlib"
+        || module == "netstandard"
+        || prefixes.iter().any(|p| module.starts_with(p))
 }
 
 #[cfg(test)]
@@ -83,7 +107,14 @@ mod tests {
 
     #[test]
     fn what_ships_with_dotnet_is_framework() {
-        assert!(is_framework("System.Private.CoreLib") && is_framework("Microsoft.AspNetCore.Server.Kestrel.Core"));
-        assert!(!is_framework("SystemTextTools") && !is_framework("Contoso.System") && !is_framework("Microsoft.Data.SqlClient"));
+        assert!(
+            is_framework("System.Private.CoreLib")
+                && is_framework("Microsoft.AspNetCore.Server.Kestrel.Core")
+        );
+        assert!(
+            !is_framework("SystemTextTools")
+                && !is_framework("Contoso.System")
+                && !is_framework("Microsoft.Data.SqlClient")
+        );
     }
 }

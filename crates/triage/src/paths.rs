@@ -31,7 +31,9 @@ pub(crate) fn is_frame(graph: &AsyncGraph, id: NodeId) -> bool {
     if graph.machines.contains_key(&id) || graph.for_each.contains_key(&id) {
         return true;
     }
-    graph.object(id).is_some_and(|n| matches!(n.class, Class::Combinator(c) if c != Combinator::AsTask))
+    graph
+        .object(id)
+        .is_some_and(|n| matches!(n.class, Class::Combinator(c) if c != Combinator::AsTask))
 }
 
 /// Members of each group of nodes that wait for one another.
@@ -43,12 +45,19 @@ struct Cycles {
 impl Cycles {
     fn find(graph: &AsyncGraph) -> Self {
         // kosaraju: the recursive algorithms of petgraph overflow the stack on chains of 100,000
-        let mut members: Vec<Vec<NodeId>> = kosaraju_scc(&graph.graph).into_iter().filter(|c| c.len() > 1).collect();
+        let mut members: Vec<Vec<NodeId>> = kosaraju_scc(&graph.graph)
+            .into_iter()
+            .filter(|c| c.len() > 1)
+            .collect();
         for cycle in &mut members {
             in_waiting_order(graph, cycle);
         }
         members.sort_unstable_by_key(|m| m.first().copied());
-        let of = members.iter().enumerate().flat_map(|(i, m)| m.iter().map(move |id| (*id, i))).collect();
+        let of = members
+            .iter()
+            .enumerate()
+            .flat_map(|(i, m)| m.iter().map(move |id| (*id, i)))
+            .collect();
         Self { of, members }
     }
 }
@@ -63,7 +72,10 @@ fn in_waiting_order(graph: &AsyncGraph, members: &mut Vec<NodeId>) {
         let mut next = Some(*start);
         while let Some(id) = next.filter(|id| seen.insert(*id)) {
             ordered.push(id);
-            let mut waiters: Vec<_> = graph.waiters(id).filter(|w| inside.contains(w) && !seen.contains(w)).collect();
+            let mut waiters: Vec<_> = graph
+                .waiters(id)
+                .filter(|w| inside.contains(w) && !seen.contains(w))
+                .collect();
             waiters.sort_unstable();
             next = waiters.first().copied();
         }
@@ -77,12 +89,25 @@ impl Paths {
         let cycles = Cycles::find(graph);
         let mut out = Self::default();
         for members in &cycles.members {
-            let frames: Vec<_> = members.iter().copied().filter(|id| is_frame(graph, *id)).collect();
+            let frames: Vec<_> = members
+                .iter()
+                .copied()
+                .filter(|id| is_frame(graph, *id))
+                .collect();
             if let Some(leaf) = frames.first().copied() {
-                out.paths.push(Path { leaf, frames, blocked: None, cycle: true });
+                out.paths.push(Path {
+                    leaf,
+                    frames,
+                    blocked: None,
+                    cycle: true,
+                });
             }
         }
-        let walk = Walk { graph, cycles: &cycles, limit };
+        let walk = Walk {
+            graph,
+            cycles: &cycles,
+            limit,
+        };
         for leaf in walk.starts() {
             if out.paths.len() >= limit {
                 out.cut = true;
@@ -91,7 +116,10 @@ impl Paths {
             walk.from(leaf, leaf, false, &mut out);
         }
         for (index, members) in cycles.members.iter().enumerate() {
-            let outside = members.iter().flat_map(|m| graph.waiters(*m)).filter(|w| cycles.of.get(w) != Some(&index));
+            let outside = members
+                .iter()
+                .flat_map(|m| graph.waiters(*m))
+                .filter(|w| cycles.of.get(w) != Some(&index));
             let outside: FxHashSet<_> = outside.collect();
             let mut outside: Vec<_> = outside.into_iter().collect();
             outside.sort_unstable();
@@ -115,7 +143,9 @@ impl Walk<'_> {
     /// Nodes that wait for nothing that is known, and are waited for or are frames themselves.
     fn starts(&self) -> Vec<NodeId> {
         let g = &self.graph.graph;
-        let innermost = g.externals(Direction::Incoming).filter(|id| g.neighbors(*id).next().is_some() || is_open_frame(self.graph, *id));
+        let innermost = g
+            .externals(Direction::Incoming)
+            .filter(|id| g.neighbors(*id).next().is_some() || is_open_frame(self.graph, *id));
         innermost.collect()
     }
 
@@ -129,24 +159,48 @@ impl Walk<'_> {
                 return;
             }
             frames.truncate(depth);
-            if let Some(members) = self.cycles.of.get(&id).and_then(|i| self.cycles.members.get(*i)) {
+            if let Some(members) = self
+                .cycles
+                .of
+                .get(&id)
+                .and_then(|i| self.cycles.members.get(*i))
+            {
                 // what leads into a cycle ends there: each member once
                 let rest = members.iter().copied().filter(|m| is_frame(self.graph, *m));
                 let all = frames.iter().copied().chain(rest).collect();
-                out.paths.push(Path { leaf, frames: all, blocked: None, cycle });
+                out.paths.push(Path {
+                    leaf,
+                    frames: all,
+                    blocked: None,
+                    cycle,
+                });
                 continue;
             }
             if is_frame(self.graph, id) {
                 frames.push(id);
             }
-            if self.graph.object(id).is_some_and(|n| n.class == Class::BlockingWait) {
-                out.paths.push(Path { leaf, frames: frames.clone(), blocked: Some(id), cycle });
+            if self
+                .graph
+                .object(id)
+                .is_some_and(|n| n.class == Class::BlockingWait)
+            {
+                out.paths.push(Path {
+                    leaf,
+                    frames: frames.clone(),
+                    blocked: Some(id),
+                    cycle,
+                });
                 continue;
             }
             let before = todo.len();
             todo.extend(self.graph.waiters(id).map(|w| (w, frames.len())));
             if todo.len() == before && !frames.is_empty() {
-                out.paths.push(Path { leaf, frames: frames.clone(), blocked: None, cycle });
+                out.paths.push(Path {
+                    leaf,
+                    frames: frames.clone(),
+                    blocked: None,
+                    cycle,
+                });
             }
         }
     }

@@ -21,22 +21,39 @@ pub(crate) struct RequestFacts {
 impl RequestFacts {
     /// `POST /orders/{id}`: the route where it is known, else the path.
     pub(crate) fn title(&self) -> String {
-        format!("{} {}", self.method, self.route.as_deref().unwrap_or(&self.path))
+        format!(
+            "{} {}",
+            self.method,
+            self.route.as_deref().unwrap_or(&self.path)
+        )
     }
 }
 
 /// Reads a request from its protocol object; `None` when nothing there looks like one.
 pub(crate) fn read(rt: &Runtime<'_>, object: Addr) -> Option<RequestFacts> {
     let path = rt.field_text(object, "<Path>k__BackingField")?;
-    let method = rt.field_text(object, "_methodText").filter(|t| !t.is_empty());
-    let method = method.or_else(|| rt.field_u8(object, "<Method>k__BackingField").map(|m| method_name(m).to_owned()))?;
-    Some(RequestFacts { object, method, path, route: route(rt, object), connection: rt.field_text(object, "<ConnectionIdFeature>k__BackingField") })
+    let method = rt
+        .field_text(object, "_methodText")
+        .filter(|t| !t.is_empty());
+    let method = method.or_else(|| {
+        rt.field_u8(object, "<Method>k__BackingField")
+            .map(|m| method_name(m).to_owned())
+    })?;
+    Some(RequestFacts {
+        object,
+        method,
+        path,
+        route: route(rt, object),
+        connection: rt.field_text(object, "<ConnectionIdFeature>k__BackingField"),
+    })
 }
 
 /// Whether the application works on the request now.
 pub(crate) fn in_application(rt: &Runtime<'_>, object: Addr) -> bool {
     let place = rt.place(object);
-    let status = place.and_then(|p| p.addr(rt, "_requestProcessingStatus")).and_then(|a| rt.memory().i32(a));
+    let status = place
+        .and_then(|p| p.addr(rt, "_requestProcessingStatus"))
+        .and_then(|a| rt.memory().i32(a));
     status == Some(APPLICATION_RUNS)
 }
 
@@ -45,7 +62,11 @@ fn route(rt: &Runtime<'_>, object: Addr) -> Option<String> {
     let endpoint = rt.reference(object, "_endpoint")?;
     let pattern = rt.reference(endpoint, "<RoutePattern>k__BackingField")?;
     let text = rt.field_text(pattern, "<RawText>k__BackingField")?;
-    Some(if text.starts_with('/') { text } else { format!("/{text}") })
+    Some(if text.starts_with('/') {
+        text
+    } else {
+        format!("/{text}")
+    })
 }
 
 /// Kestrel's HttpMethod enumeration (8.0 to 11.0).

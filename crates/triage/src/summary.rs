@@ -27,7 +27,11 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { members: 5, idle_too: false, timings: false }
+        Self {
+            members: 5,
+            idle_too: false,
+            timings: false,
+        }
     }
 }
 
@@ -41,7 +45,10 @@ pub fn analyse(dump: &Dump, options: &Options) -> Result<Report, RuntimeError> {
     clock.lap("runtime");
     let analysis = Analysis::new(&rt);
     clock.lap("heap and graph");
-    let groups = analysis.groups(Wanted { idle_too: options.idle_too, members: options.members });
+    let groups = analysis.groups(Wanted {
+        idle_too: options.idle_too,
+        members: options.members,
+    });
     clock.lap("chains");
     let mut report = analysis.report(groups);
     if options.timings {
@@ -57,12 +64,18 @@ struct Clock {
 
 impl Clock {
     fn new() -> Self {
-        Self { last: Instant::now(), laps: Vec::new() }
+        Self {
+            last: Instant::now(),
+            laps: Vec::new(),
+        }
     }
 
     fn lap(&mut self, phase: &str) {
         let milliseconds = self.last.elapsed().as_secs_f64() * 1000.0;
-        self.laps.push(report::Timing { phase: phase.into(), milliseconds });
+        self.laps.push(report::Timing {
+            phase: phase.into(),
+            milliseconds,
+        });
         self.last = Instant::now();
     }
 }
@@ -70,7 +83,12 @@ impl Clock {
 impl Analysis<'_, '_> {
     fn report(&self, groups: Groups) -> Report {
         let mut gaps: Vec<report::Gap> = Vec::new();
-        let known = self.rt.gaps().iter().chain(&self.graph.gaps).chain(&self.threads.gap);
+        let known = self
+            .rt
+            .gaps()
+            .iter()
+            .chain(&self.graph.gaps)
+            .chain(&self.threads.gap);
         gaps.extend(known.enumerate().map(|(i, g)| report_gap(i, g)));
         if groups.cut {
             gaps.push(report::Gap {
@@ -92,7 +110,12 @@ impl Analysis<'_, '_> {
             rejected,
             rejected_by_reason,
             statistics: self.statistics(),
-            left_out: report::LeftOut { groups: groups.idle_groups, chains: groups.idle_chains, rejected: rejected_left_out, ..Default::default() },
+            left_out: report::LeftOut {
+                groups: groups.idle_groups,
+                chains: groups.idle_chains,
+                rejected: rejected_left_out,
+                ..Default::default()
+            },
             chains: groups.groups,
             ..Report::default()
         }
@@ -112,17 +135,46 @@ impl Analysis<'_, '_> {
 
     fn runtime_facts(&self) -> report::Runtime {
         let target = self.rt.dump().target;
-        let sources = self.rt.version_sources.iter().map(|s| format!("{} ({})", s.version, s.from)).collect::<Vec<_>>();
+        let sources = self
+            .rt
+            .version_sources
+            .iter()
+            .map(|s| format!("{} ({})", s.version, s.from))
+            .collect::<Vec<_>>();
         let mut layouts = vec![report::LayoutFact {
             what: "version".into(),
-            how: if sources.is_empty() { format!("nothing in the dump tells it; the layouts of {} fit", self.rt.layout().name()) } else { sources.join(", ") },
+            how: if sources.is_empty() {
+                format!(
+                    "nothing in the dump tells it; the layouts of {} fit",
+                    self.rt.layout().name()
+                )
+            } else {
+                sources.join(", ")
+            },
             check: None,
         }];
-        layouts.extend(self.rt.checks.iter().map(|c| report::LayoutFact { what: "layouts".into(), how: c.clone(), check: None }));
-        layouts.extend(self.rt.layout().evidence().iter().map(|e| report::LayoutFact { what: "evidence".into(), how: e.clone(), check: None }));
+        layouts.extend(self.rt.checks.iter().map(|c| report::LayoutFact {
+            what: "layouts".into(),
+            how: c.clone(),
+            check: None,
+        }));
+        layouts.extend(
+            self.rt
+                .layout()
+                .evidence()
+                .iter()
+                .map(|e| report::LayoutFact {
+                    what: "evidence".into(),
+                    how: e.clone(),
+                    check: None,
+                }),
+        );
         let (major, minor) = self.rt.layout().version();
         report::Runtime {
-            version: self.rt.version.map_or_else(|| format!("{major}.{minor}"), |v| v.to_string()),
+            version: self
+                .rt
+                .version
+                .map_or_else(|| format!("{major}.{minor}"), |v| v.to_string()),
             os: match target.os {
                 Os::Linux => "linux",
                 Os::Windows => "windows",
@@ -141,12 +193,22 @@ impl Analysis<'_, '_> {
     fn heap_facts(&self) -> report::Heap {
         let heap = &self.graph.heap;
         let free = heap.types.iter().find(|t| t.mt == self.rt.globals.free_mt);
-        let nodes = |wanted: fn(Class) -> bool| self.graph.graph.node_weights().filter(|n| wanted(n.class)).count() as u64;
+        let nodes = |wanted: fn(Class) -> bool| {
+            self.graph
+                .graph
+                .node_weights()
+                .filter(|n| wanted(n.class))
+                .count() as u64
+        };
         report::Heap {
             objects: heap.objects(),
             bytes: heap.bytes(),
             invalid_objects: heap.bad.iter().filter(|b| !b.absent).count() as u64,
-            skipped_bytes: heap.bad.iter().map(|b| b.skipped).fold(0, u64::saturating_add),
+            skipped_bytes: heap
+                .bad
+                .iter()
+                .map(|b| b.skipped)
+                .fold(0, u64::saturating_add),
             free_objects: free.map_or(0, |f| f.count),
             free_bytes: free.map_or(0, |f| f.bytes),
             gc_in_progress: heap.shape.collecting,
@@ -156,12 +218,29 @@ impl Analysis<'_, '_> {
     }
 
     fn statistics(&self) -> BTreeMap<String, u64> {
-        let boxes = |nodes: &[asynctriage_async_graph::Node]| nodes.iter().filter(|n| matches!(n.class, Class::Box | Class::PooledBox)).count() as u64;
+        let boxes = |nodes: &[asynctriage_async_graph::Node]| {
+            nodes
+                .iter()
+                .filter(|n| matches!(n.class, Class::Box | Class::PooledBox))
+                .count() as u64
+        };
         BTreeMap::from([
-            ("suspended_state_machines".to_owned(), self.graph.machines.len() as u64),
-            ("running_state_machines".to_owned(), self.graph.running.len() as u64),
-            ("completed_state_machines".to_owned(), boxes(&self.graph.completed)),
-            ("graph_edges".to_owned(), self.graph.graph.edge_count() as u64),
+            (
+                "suspended_state_machines".to_owned(),
+                self.graph.machines.len() as u64,
+            ),
+            (
+                "running_state_machines".to_owned(),
+                self.graph.running.len() as u64,
+            ),
+            (
+                "completed_state_machines".to_owned(),
+                boxes(&self.graph.completed),
+            ),
+            (
+                "graph_edges".to_owned(),
+                self.graph.graph.edge_count() as u64,
+            ),
         ])
     }
 
@@ -171,20 +250,31 @@ impl Analysis<'_, '_> {
             let n = by_reason.entry(r.reason.to_owned()).or_default();
             *n = n.saturating_add(1);
         }
-        let rows = self.graph.rejected.iter().take(MAX_REJECTED).map(|r| report::Rejected {
-            address: Address(r.addr.0),
-            type_name: self.type_name(r.mt).to_string(),
-            reason: r.reason.to_owned(),
-        });
+        let rows = self
+            .graph
+            .rejected
+            .iter()
+            .take(MAX_REJECTED)
+            .map(|r| report::Rejected {
+                address: Address(r.addr.0),
+                type_name: self.type_name(r.mt).to_string(),
+                reason: r.reason.to_owned(),
+            });
         let left_out = self.graph.rejected.len().saturating_sub(MAX_REJECTED) as u64;
         (rows.collect(), by_reason, left_out)
     }
 
     fn thread_rows(&self, groups: &Groups) -> Vec<report::Thread> {
-        let living = self.threads.all.iter().filter(|t| !t.is_dead() && !t.is_unstarted());
+        let living = self
+            .threads
+            .all
+            .iter()
+            .filter(|t| !t.is_dead() && !t.is_unstarted());
         let rows = living.map(|t| {
             let on_stack = self.threads.on_stack_of(t);
-            let wait = on_stack.iter().find_map(|o| self.graph.node(*o).map(|id| (*o, id)));
+            let wait = on_stack
+                .iter()
+                .find_map(|o| self.graph.node(*o).map(|id| (*o, id)));
             report::Thread {
                 os_id: u64::from(t.os_id),
                 managed_id: Some(t.managed_id),
@@ -204,15 +294,27 @@ impl Analysis<'_, '_> {
 
     fn pool(&self) -> Option<report::Pool> {
         let pool = *self.graph.helpers(Helper::Pool).first()?;
-        let u16_at = |name| self.rt.field_addr(pool, name).and_then(|a| self.rt.memory().u16(a)).map(u64::from);
+        let u16_at = |name| {
+            self.rt
+                .field_addr(pool, name)
+                .and_then(|a| self.rt.memory().u16(a))
+                .map(u64::from)
+        };
         let queues = &self.graph.queues;
-        let local: usize = queues.local.iter().map(Vec::len).fold(0, usize::saturating_add);
+        let local: usize = queues
+            .local
+            .iter()
+            .map(Vec::len)
+            .fold(0, usize::saturating_add);
         Some(report::Pool {
             min: u16_at("_minThreads"),
             max: u16_at("_maxThreads"),
             blocked: u16_at("_numBlockedThreads"),
             queued: report::QueuedWork {
-                global: queues.global.len().saturating_add(queues.low_priority.len()) as u64,
+                global: queues
+                    .global
+                    .len()
+                    .saturating_add(queues.low_priority.len()) as u64,
                 high_priority: queues.high_priority.len() as u64,
                 local: local as u64,
                 ..report::QueuedWork::default()

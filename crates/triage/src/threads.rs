@@ -17,8 +17,14 @@ impl Threads {
     /// Reads all threads and searches their stacks for what threads block on and for requests. A conservative scan: a
     /// word that equals an object's address counts.
     pub(crate) fn read(rt: &Runtime<'_>, graph: &AsyncGraph) -> Self {
-        let waits = graph.graph.node_weights().filter(|n| n.class == Class::BlockingWait).map(|n| n.addr);
-        let wanted: FxHashSet<Addr> = waits.chain(graph.helpers(Helper::ServerRequest).iter().copied()).collect();
+        let waits = graph
+            .graph
+            .node_weights()
+            .filter(|n| n.class == Class::BlockingWait)
+            .map(|n| n.addr);
+        let wanted: FxHashSet<Addr> = waits
+            .chain(graph.helpers(Helper::ServerRequest).iter().copied())
+            .collect();
         let (all, gap) = rt.threads();
         let mut on_stack: FxHashMap<Addr, Vec<(usize, Option<Addr>)>> = FxHashMap::default();
         for (index, thread) in all.iter().enumerate() {
@@ -34,13 +40,26 @@ impl Threads {
 
     /// The threads whose stack holds an object.
     pub(crate) fn holding(&self, object: Addr) -> impl Iterator<Item = (&Thread, Option<Addr>)> {
-        self.on_stack.get(&object).into_iter().flatten().filter_map(|(i, slot)| Some((self.all.get(*i)?, *slot)))
+        self.on_stack
+            .get(&object)
+            .into_iter()
+            .flatten()
+            .filter_map(|(i, slot)| Some((self.all.get(*i)?, *slot)))
     }
 
     /// Objects of interest on one thread's stack, by address.
     pub(crate) fn on_stack_of(&self, thread: &Thread) -> Vec<Addr> {
-        let holds = |threads: &[(usize, Option<Addr>)]| threads.iter().any(|(i, _)| self.all.get(*i).is_some_and(|t| t.addr == thread.addr));
-        let mut out: Vec<_> = self.on_stack.iter().filter(|(_, t)| holds(t)).map(|(o, _)| *o).collect();
+        let holds = |threads: &[(usize, Option<Addr>)]| {
+            threads
+                .iter()
+                .any(|(i, _)| self.all.get(*i).is_some_and(|t| t.addr == thread.addr))
+        };
+        let mut out: Vec<_> = self
+            .on_stack
+            .iter()
+            .filter(|(_, t)| holds(t))
+            .map(|(o, _)| *o)
+            .collect();
         out.sort_unstable();
         out
     }

@@ -49,20 +49,25 @@ impl Bits {
     }
 
     pub(super) fn set(&mut self, offset: u64) {
-        if let Some(word) = self.0.get_mut(usize::try_from(offset >> 9).unwrap_or(usize::MAX)) {
+        if let Some(word) = self
+            .0
+            .get_mut(usize::try_from(offset >> 9).unwrap_or(usize::MAX))
+        {
             *word |= 1 << ((offset >> 3) & 63);
         }
     }
 
     pub(super) fn get(&self, offset: u64) -> bool {
-        let word = self.0.get(usize::try_from(offset >> 9).unwrap_or(usize::MAX));
+        let word = self
+            .0
+            .get(usize::try_from(offset >> 9).unwrap_or(usize::MAX));
         word.is_some_and(|w| w & 1 << ((offset >> 3) & 63) != 0)
     }
 
     /// The last set bit at or below `offset`, as an offset.
     fn last_at_or_below(&self, offset: u64) -> Option<u64> {
         let mut index = usize::try_from(offset >> 9).ok()?;
-        let mut word = *self.0.get(index)? & (u64::MAX >> (63 - ((offset >> 3) & 63)));
+        let mut word = *self.0.get(index)? & (u64::MAX >> (!(offset >> 3) & 63));
         loop {
             if word != 0 {
                 let bit = u64::from(63_u32.saturating_sub(word.leading_zeros()));
@@ -119,15 +124,30 @@ impl Heap {
     /// Whether an object starts at this address.
     #[must_use]
     pub fn is_object(&self, addr: Addr) -> bool {
-        let Some(index) = self.segment_index(addr).filter(|_| addr.0 & 7 == 0) else { return false };
-        let offset = self.shape.segments.get(index).and_then(|s| addr.since(s.start));
+        let Some(index) = self.segment_index(addr).filter(|_| addr.0 & 7 == 0) else {
+            return false;
+        };
+        let offset = self
+            .shape
+            .segments
+            .get(index)
+            .and_then(|s| addr.since(s.start));
         matches!((self.starts.get(index), offset), (Some(bits), Some(at)) if bits.get(at))
     }
 
     /// The objects of one segment, in order.
     pub fn objects_in(&self, segment: usize) -> impl Iterator<Item = Addr> + '_ {
-        let start = self.shape.segments.get(segment).map_or(Addr::NULL, |s| s.start);
-        let words = self.starts.get(segment).map_or(&[][..], |b| b.0.as_slice()).iter().enumerate();
+        let start = self
+            .shape
+            .segments
+            .get(segment)
+            .map_or(Addr::NULL, |s| s.start);
+        let words = self
+            .starts
+            .get(segment)
+            .map_or(&[][..], |b| b.0.as_slice())
+            .iter()
+            .enumerate();
         words.flat_map(move |(i, word)| {
             let bits = (0..64_u64).filter(move |b| word & 1 << b != 0);
             bits.map(move |b| start + ((i as u64) << 9 | b << 3))
@@ -139,7 +159,13 @@ impl Heap {
     pub fn object_at_or_before(&self, addr: Addr) -> Option<Addr> {
         let index = self.segment_index(addr)?;
         let start = self.shape.segments.get(index)?.start;
-        Some(start + self.starts.get(index)?.last_at_or_below(addr.since(start)?)?)
+        Some(
+            start
+                + self
+                    .starts
+                    .get(index)?
+                    .last_at_or_below(addr.since(start)?)?,
+        )
     }
 }
 
@@ -155,8 +181,14 @@ impl Reachable {
     /// Whether a root reaches the object.
     #[must_use]
     pub fn contains(&self, heap: &Heap, addr: Addr) -> bool {
-        let Some(index) = heap.segment_index(addr) else { return false };
-        let offset = heap.shape.segments.get(index).and_then(|s| addr.since(s.start));
+        let Some(index) = heap.segment_index(addr) else {
+            return false;
+        };
+        let offset = heap
+            .shape
+            .segments
+            .get(index)
+            .and_then(|s| addr.since(s.start));
         matches!((self.marks.get(index), offset), (Some(bits), Some(at)) if bits.get(at))
     }
 }

@@ -20,7 +20,9 @@ pub(super) enum RefMap {
 
 impl Runtime<'_> {
     pub(super) fn ref_map(&self, mt: Addr) -> RefMap {
-        let Some(ty) = self.ty(mt).filter(|t| t.has_references()) else { return RefMap::None };
+        let Some(ty) = self.ty(mt).filter(|t| t.has_references()) else {
+            return RefMap::None;
+        };
         self.read_ref_map(ty.mt).unwrap_or(RefMap::None)
     }
 
@@ -42,19 +44,30 @@ impl Runtime<'_> {
             let at = mt.back(24).back(8_u64.wrapping_mul(j));
             Some((m.u32(at)?, m.u32(at + 4)?))
         });
-        Some(RefMap::Repeat(m.u64(mt.back(16))?, items.collect::<Option<_>>()?))
+        Some(RefMap::Repeat(
+            m.u64(mt.back(16))?,
+            items.collect::<Option<_>>()?,
+        ))
     }
 
     /// Calls `found` with the address of every reference slot of an object and what it holds, nulls left out.
     pub fn for_each_reference(&self, object: Addr, found: &mut dyn FnMut(Addr, Addr)) {
-        let Some(ty) = self.type_of(object) else { return };
+        let Some(ty) = self.type_of(object) else {
+            return;
+        };
         let size = self.object_size(object, &ty);
         slots(self.memory, &self.ref_map(ty.mt), object, size, found);
     }
 }
 
 /// Walks the slots that a map describes in an object of `size` bytes.
-pub(super) fn slots(memory: &dyn Memory, map: &RefMap, object: Addr, size: u64, found: &mut dyn FnMut(Addr, Addr)) {
+pub(super) fn slots(
+    memory: &dyn Memory,
+    map: &RefMap,
+    object: Addr,
+    size: u64,
+    found: &mut dyn FnMut(Addr, Addr),
+) {
     match map {
         RefMap::None => {}
         RefMap::Series(series) => {
@@ -67,10 +80,19 @@ pub(super) fn slots(memory: &dyn Memory, map: &RefMap, object: Addr, size: u64, 
         }
         RefMap::Repeat(start, items) => {
             let (mut at, end) = (object + *start, object + size.saturating_sub(8));
-            let stride: u64 = items.iter().map(|(n, skip)| u64::from(*n).saturating_mul(8).saturating_add(u64::from(*skip))).sum();
+            let stride: u64 = items
+                .iter()
+                .map(|(n, skip)| {
+                    u64::from(*n)
+                        .saturating_mul(8)
+                        .saturating_add(u64::from(*skip))
+                })
+                .sum();
             while stride > 0 && at < end {
                 for (count, skip) in items.iter() {
-                    let len = u64::from(*count).saturating_mul(8).min(end.since(at).unwrap_or(0));
+                    let len = u64::from(*count)
+                        .saturating_mul(8)
+                        .min(end.since(at).unwrap_or(0));
                     run(memory, at, len, found);
                     at = at + len + u64::from(*skip);
                 }

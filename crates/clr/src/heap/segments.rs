@@ -76,7 +76,11 @@ impl Runtime<'_> {
     pub fn heap_shape(&self) -> HeapShape {
         let (m, v, o) = (self.memory, self.globals.gc_vars, &self.offsets.gc_vars);
         let mut shape = HeapShape {
-            collecting: m.ptr(v + o.invalid_count).and_then(|p| m.i32(p)).unwrap_or(0) != 0,
+            collecting: m
+                .ptr(v + o.invalid_count)
+                .and_then(|p| m.i32(p))
+                .unwrap_or(0)
+                != 0,
             regions: m.ptr(v + o.generation_fields).and_then(|p| m.i32(p + 8)) == Some(-1),
             ..HeapShape::default()
         };
@@ -106,22 +110,45 @@ impl Runtime<'_> {
 
     fn gc_heaps(&self, shape: &mut HeapShape) -> Vec<GcHeap> {
         let (m, v, o) = (self.memory, self.globals.gc_vars, &self.offsets.gc_vars);
-        let deref = |field: u64| m.ptr(v + field).and_then(Addr::non_null).and_then(|p| m.ptr(p));
+        let deref = |field: u64| {
+            m.ptr(v + field)
+                .and_then(Addr::non_null)
+                .and_then(|p| m.ptr(p))
+        };
         // workstation GC has its generations in the table itself; server GC leaves the entry null
         if let Some(generations) = m.ptr(v + o.generation_table).and_then(Addr::non_null) {
-            return vec![GcHeap { generations, ephemeral: deref(o.ephemeral), alloc_allocated: deref(o.alloc_allocated) }];
+            return vec![GcHeap {
+                generations,
+                ephemeral: deref(o.ephemeral),
+                alloc_allocated: deref(o.alloc_allocated),
+            }];
         }
         shape.server = true;
-        let count = m.ptr(v + o.heap_count).and_then(|p| m.u32(p)).map_or(0, u64::from).min(MAX_HEAPS);
+        let count = m
+            .ptr(v + o.heap_count)
+            .and_then(|p| m.u32(p))
+            .map_or(0, u64::from)
+            .min(MAX_HEAPS);
         let heaps: Option<Vec<_>> = (|| {
             let list = deref(o.heaps)?;
             let fields = m.ptr(v + o.heap_fields)?;
-            let offset = |position: u64| m.i32(fields.element(position, 4)).and_then(|n| u64::try_from(n).ok());
-            let (generations, ephemeral, allocated) = (offset(HEAP_FIELD_GENERATIONS)?, offset(HEAP_FIELD_EPHEMERAL), offset(HEAP_FIELD_ALLOC_ALLOCATED));
+            let offset = |position: u64| {
+                m.i32(fields.element(position, 4))
+                    .and_then(|n| u64::try_from(n).ok())
+            };
+            let (generations, ephemeral, allocated) = (
+                offset(HEAP_FIELD_GENERATIONS)?,
+                offset(HEAP_FIELD_EPHEMERAL),
+                offset(HEAP_FIELD_ALLOC_ALLOCATED),
+            );
             let heap = |i| {
                 let at = m.ptr(list.element(i, 8))?.non_null()?;
                 let read = |field: Option<u64>| field.and_then(|f| m.ptr(at + f));
-                Some(GcHeap { generations: at + generations, ephemeral: read(ephemeral), alloc_allocated: read(allocated) })
+                Some(GcHeap {
+                    generations: at + generations,
+                    ephemeral: read(ephemeral),
+                    alloc_allocated: read(allocated),
+                })
             };
             (0..count).map(heap).collect()
         })();
@@ -131,7 +158,14 @@ impl Runtime<'_> {
         })
     }
 
-    fn add_generation(&self, shape: &mut HeapShape, heap: &GcHeap, number: u64, size: u64, seen: &mut FxHashSet<Addr>) {
+    fn add_generation(
+        &self,
+        shape: &mut HeapShape,
+        heap: &GcHeap,
+        number: u64,
+        size: u64,
+        seen: &mut FxHashSet<Addr>,
+    ) {
         let (m, o) = (self.memory, &self.offsets);
         let generation = heap.generations.element(number, size);
         self.add_context(shape, generation + o.generation.context);
@@ -157,7 +191,11 @@ impl Runtime<'_> {
     fn read_segment(&self, at: Addr, heap: &GcHeap, generation: u64) -> Option<(Segment, Addr)> {
         let (m, o) = (self.memory, &self.offsets.segment);
         let allocated = m.ptr(at + o.allocated)?;
-        let end = if heap.ephemeral == Some(at) { heap.alloc_allocated.unwrap_or(allocated) } else { allocated };
+        let end = if heap.ephemeral == Some(at) {
+            heap.alloc_allocated.unwrap_or(allocated)
+        } else {
+            allocated
+        };
         let frozen = m.u64(at + o.flags)? & FLAG_READ_ONLY != 0;
         let kind = match generation {
             _ if frozen => SegmentKind::Frozen,
@@ -165,18 +203,35 @@ impl Runtime<'_> {
             4 => SegmentKind::Pinned,
             n => SegmentKind::Small(u8::try_from(n).unwrap_or(2)),
         };
-        Some((Segment { start: m.ptr(at + o.mem)?, end, kind }, m.ptr(at + o.next)?))
+        Some((
+            Segment {
+                start: m.ptr(at + o.mem)?,
+                end,
+                kind,
+            },
+            m.ptr(at + o.next)?,
+        ))
     }
 
     fn add_thread_contexts(&self, shape: &mut HeapShape) {
         let (m, t) = (self.memory, &self.offsets.thread);
-        let pointer_in_locals = self.layout().get("RuntimeThreadLocals", "AllocContext").unwrap_or(0);
+        let pointer_in_locals = self
+            .layout()
+            .get("RuntimeThreadLocals", "AllocContext")
+            .unwrap_or(0);
         // 10.0 put a combined limit in front of the GC's own context
-        let inner = self.layout().get("EEAllocContext", "GCAllocationContext").unwrap_or(0);
+        let inner = self
+            .layout()
+            .get("EEAllocContext", "GCAllocationContext")
+            .unwrap_or(0);
         for thread in self.native_threads().threads {
             if let Some(inline) = t.alloc_context {
                 self.add_context(shape, thread + inline);
-            } else if let Some(locals) = t.locals.and_then(|f| m.ptr(thread + f)).and_then(Addr::non_null) {
+            } else if let Some(locals) = t
+                .locals
+                .and_then(|f| m.ptr(thread + f))
+                .and_then(Addr::non_null)
+            {
                 self.add_context(shape, locals + pointer_in_locals + inner);
             }
         }
@@ -193,8 +248,18 @@ impl Runtime<'_> {
     }
 
     fn lost(&self, what: &str, at: Addr) -> Gap {
-        let why = self.memory.why_not(at, 8).map_or_else(|| "it contradicts the known layout".to_owned(), |f| f.to_string());
-        Gap { section: "heap", place: format!("{what} at {at}"), why, remedy: "take a dump that includes the heap (`dotnet-dump collect --type Heap` or Full)".into() }
+        let why = self.memory.why_not(at, 8).map_or_else(
+            || "it contradicts the known layout".to_owned(),
+            |f| f.to_string(),
+        );
+        Gap {
+            section: "heap",
+            place: format!("{what} at {at}"),
+            why,
+            remedy:
+                "take a dump that includes the heap (`dotnet-dump collect --type Heap` or Full)"
+                    .into(),
+        }
     }
 }
 

@@ -42,7 +42,13 @@ struct Tally {
 impl Tally {
     fn merge(mut self, other: Self) -> Self {
         for t in other.types {
-            match self.shapes.get(&t.mt.0).copied().flatten().and_then(|s| self.types.get_mut(s.slot)) {
+            match self
+                .shapes
+                .get(&t.mt.0)
+                .copied()
+                .flatten()
+                .and_then(|s| self.types.get_mut(s.slot))
+            {
                 Some(mine) => {
                     mine.count = mine.count.saturating_add(t.count);
                     mine.bytes = mine.bytes.saturating_add(t.bytes);
@@ -50,7 +56,16 @@ impl Tally {
                 None => {
                     let slot = self.types.len();
                     self.types.push(t);
-                    self.shapes.insert(t.mt.0, Some(Shape { mt: t.mt.0, base: 0, component: 0, wanted: false, slot }));
+                    self.shapes.insert(
+                        t.mt.0,
+                        Some(Shape {
+                            mt: t.mt.0,
+                            base: 0,
+                            component: 0,
+                            wanted: false,
+                            slot,
+                        }),
+                    );
                 }
             }
         }
@@ -70,7 +85,15 @@ impl Runtime<'_> {
             .segments
             .par_iter()
             .enumerate()
-            .fold(Tally::default, |tally, (index, segment)| Walker { rt: self, shape: &shape, wanted, tally }.segment(index, segment))
+            .fold(Tally::default, |tally, (index, segment)| {
+                Walker {
+                    rt: self,
+                    shape: &shape,
+                    wanted,
+                    tally,
+                }
+                .segment(index, segment)
+            })
             .reduce(Tally::default, Tally::merge);
         finish(shape, tally)
     }
@@ -81,15 +104,24 @@ fn finish(shape: HeapShape, mut tally: Tally) -> Heap {
     tally.wanted.sort_unstable();
     tally.bad.sort_unstable_by_key(|b| b.addr);
     tally.types.retain(|t| t.count > 0);
-    tally.types.sort_unstable_by_key(|t| (std::cmp::Reverse(t.bytes), t.mt));
+    tally
+        .types
+        .sort_unstable_by_key(|t| (std::cmp::Reverse(t.bytes), t.mt));
     let mut gaps = shape.gaps.clone();
-    let absent: u64 = tally.bad.iter().filter(|b| b.absent).map(|b| b.skipped).sum();
+    let absent: u64 = tally
+        .bad
+        .iter()
+        .filter(|b| b.absent)
+        .map(|b| b.skipped)
+        .sum();
     if absent > 0 {
         gaps.push(Gap {
             section: "heap",
             place: format!("{absent} bytes of heap segments"),
             why: "the dump was written without them, or is cut off".into(),
-            remedy: "take a dump that includes the whole heap and check that the disk did not fill up".into(),
+            remedy:
+                "take a dump that includes the whole heap and check that the disk did not fill up"
+                    .into(),
         });
     }
     let wrong = tally.bad.iter().filter(|b| !b.absent).count();
@@ -102,7 +134,14 @@ fn finish(shape: HeapShape, mut tally: Tally) -> Heap {
         });
     }
     let starts = tally.starts.into_iter().map(|(_, bits)| bits).collect();
-    Heap { shape, types: tally.types, wanted: tally.wanted, bad: tally.bad, gaps, starts }
+    Heap {
+        shape,
+        types: tally.types,
+        wanted: tally.wanted,
+        bad: tally.bad,
+        gaps,
+        starts,
+    }
 }
 
 struct Walker<'a, 'd> {
@@ -123,11 +162,19 @@ enum Stop {
 impl Walker<'_, '_> {
     fn segment(mut self, index: usize, segment: &Segment) -> Tally {
         let len = segment.end.since(segment.start).unwrap_or(0);
-        let readable_len = if self.rt.memory.run(segment.start) >= len { len } else { self.readable_within(segment) };
+        let readable_len = if self.rt.memory.run(segment.start) >= len {
+            len
+        } else {
+            self.readable_within(segment)
+        };
         let mut starts = Bits::for_bytes(if readable_len == 0 { 0 } else { len });
         let mut at = segment.start;
         while at < segment.end {
-            let run = self.rt.memory.run(at).min(segment.end.since(at).unwrap_or(0));
+            let run = self
+                .rt
+                .memory
+                .run(at)
+                .min(segment.end.since(at).unwrap_or(0));
             let stop = match self.rt.memory.slice(at, run).filter(|_| run >= MIN_OBJECT) {
                 Some(bytes) => self.stretch(segment, at, bytes, &mut starts),
                 None => self.single(segment, at, &mut starts),
@@ -143,7 +190,13 @@ impl Walker<'_, '_> {
 
     /// Bytes of a segment that are in the dump at all: a hostile segment must not make the bitmap large.
     fn readable_within(&self, segment: &Segment) -> u64 {
-        self.rt.dump.memory.ranges().filter(|(start, len)| *start < segment.end && *start + *len > segment.start).map(|(_, len)| len).fold(0, u64::saturating_add)
+        self.rt
+            .dump
+            .memory
+            .ranges()
+            .filter(|(start, len)| *start < segment.end && *start + *len > segment.start)
+            .map(|(_, len)| len)
+            .fold(0, u64::saturating_add)
     }
 
     /// Walks bytes that stand side by side; the hot loop.
@@ -161,8 +214,12 @@ impl Walker<'_, '_> {
                 context = self.next_context(if at == pointer { at + 1 } else { at });
                 continue;
             }
-            let Some(offset) = at.since(start).and_then(|o| usize::try_from(o).ok()) else { return Stop::Bad(at) };
-            let Some(head) = bytes.get(offset..).and_then(|b| b.first_chunk::<16>()) else { return Stop::Ran(at) };
+            let Some(offset) = at.since(start).and_then(|o| usize::try_from(o).ok()) else {
+                return Stop::Bad(at);
+            };
+            let Some(head) = bytes.get(offset..).and_then(|b| b.first_chunk::<16>()) else {
+                return Stop::Ran(at);
+            };
             let [m0, m1, m2, m3, m4, m5, m6, m7, c0, c1, c2, c3, ..] = *head;
             let mt = u64::from_le_bytes([m0, m1, m2, m3, m4, m5, m6, m7]) & !7;
             let shape = match last {
@@ -174,7 +231,9 @@ impl Walker<'_, '_> {
             };
             last = Some(shape);
             let count = u64::from(u32::from_le_bytes([c0, c1, c2, c3]));
-            let size = shape.base.saturating_add(shape.component.saturating_mul(count));
+            let size = shape
+                .base
+                .saturating_add(shape.component.saturating_mul(count));
             let end = at + (size.max(MIN_OBJECT).saturating_add(7) & !7);
             if size > MAX_OBJECT || end > segment.end {
                 return Stop::Bad(at);
@@ -190,7 +249,12 @@ impl Walker<'_, '_> {
         if !self.rt.memory.read_into(at, &mut head) {
             return Stop::Bad(at);
         }
-        let mut one = Self { rt: self.rt, shape: self.shape, wanted: self.wanted, tally: std::mem::take(&mut self.tally) };
+        let mut one = Self {
+            rt: self.rt,
+            shape: self.shape,
+            wanted: self.wanted,
+            tally: std::mem::take(&mut self.tally),
+        };
         let stop = one.stretch(segment, at, &head, starts);
         self.tally = one.tally;
         match stop {
@@ -208,7 +272,10 @@ impl Walker<'_, '_> {
             starts.set(offset);
         }
         if shape.wanted {
-            self.tally.wanted.push(HeapObject { addr: at, mt: Addr(shape.mt) });
+            self.tally.wanted.push(HeapObject {
+                addr: at,
+                mt: Addr(shape.mt),
+            });
         }
     }
 
@@ -216,19 +283,36 @@ impl Walker<'_, '_> {
         if let Some(known) = self.tally.shapes.get(&mt) {
             return *known;
         }
-        let shape = self.rt.ty(Addr(mt)).filter(|t| u64::from(t.base_size) >= 16).map(|t| {
-            let slot = self.tally.types.len();
-            self.tally.types.push(TypeCount { mt: Addr(mt), count: 0, bytes: 0 });
-            let wanted = t.component_size == 0 && (self.wanted)(Addr(mt));
-            Shape { mt, base: u64::from(t.base_size), component: u64::from(t.component_size), wanted, slot }
-        });
+        let shape = self
+            .rt
+            .ty(Addr(mt))
+            .filter(|t| u64::from(t.base_size) >= 16)
+            .map(|t| {
+                let slot = self.tally.types.len();
+                self.tally.types.push(TypeCount {
+                    mt: Addr(mt),
+                    count: 0,
+                    bytes: 0,
+                });
+                let wanted = t.component_size == 0 && (self.wanted)(Addr(mt));
+                Shape {
+                    mt,
+                    base: u64::from(t.base_size),
+                    component: u64::from(t.component_size),
+                    wanted,
+                    slot,
+                }
+            });
         self.tally.shapes.insert(mt, shape);
         shape
     }
 
     /// The first allocation context at or behind an address.
     fn next_context(&self, at: Addr) -> Option<(Addr, Addr)> {
-        let index = self.shape.contexts.partition_point(|(pointer, _)| *pointer < at);
+        let index = self
+            .shape
+            .contexts
+            .partition_point(|(pointer, _)| *pointer < at);
         self.shape.contexts.get(index).copied()
     }
 
@@ -238,7 +322,10 @@ impl Walker<'_, '_> {
         let mut at = bad + 8;
         while at < segment.end {
             if self.rt.memory.run(at) == 0 {
-                at = self.next_readable(at).unwrap_or(segment.end).min(segment.end);
+                at = self
+                    .next_readable(at)
+                    .unwrap_or(segment.end)
+                    .min(segment.end);
                 continue;
             }
             if self.plausible_run(at, segment) {
@@ -248,13 +335,22 @@ impl Walker<'_, '_> {
         }
         if self.tally.bad.len() < MAX_BAD {
             let skipped = at.min(segment.end).since(bad).unwrap_or(0);
-            self.tally.bad.push(BadObject { addr: bad, skipped, absent });
+            self.tally.bad.push(BadObject {
+                addr: bad,
+                skipped,
+                absent,
+            });
         }
         at.min(segment.end)
     }
 
     fn next_readable(&self, at: Addr) -> Option<Addr> {
-        self.rt.dump.memory.ranges().map(|(start, _)| start).find(|start| *start > at)
+        self.rt
+            .dump
+            .memory
+            .ranges()
+            .map(|(start, _)| start)
+            .find(|start| *start > at)
     }
 
     fn plausible_run(&mut self, from: Addr, segment: &Segment) -> bool {
@@ -263,10 +359,16 @@ impl Walker<'_, '_> {
             if at == segment.end {
                 return true;
             }
-            let Some(mt) = self.rt.memory.u64(at).filter(|m| *m > 0xffff) else { return false };
-            let Some(shape) = self.shape_of(mt & !7) else { return false };
+            let Some(mt) = self.rt.memory.u64(at).filter(|m| *m > 0xffff) else {
+                return false;
+            };
+            let Some(shape) = self.shape_of(mt & !7) else {
+                return false;
+            };
             let count = u64::from(self.rt.memory.u32(at + 8).unwrap_or(0));
-            let size = shape.base.saturating_add(shape.component.saturating_mul(count));
+            let size = shape
+                .base
+                .saturating_add(shape.component.saturating_mul(count));
             at = at + (size.max(MIN_OBJECT).saturating_add(7) & !7);
             if size > MAX_OBJECT || at > segment.end {
                 return false;
