@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::backing::Backing;
 use crate::compress::{self, Compression};
-use crate::elf::{Core, Notes, Segments, note_segments};
+use crate::elf::{Core, Notes, Segments, note_ranges};
 use crate::sniff::{self, Looks};
 use crate::{
     Addr, AddressSpace, Container, DumpKind, Memory, OpenError, Os, Registers, Target, kind,
@@ -194,7 +194,12 @@ impl Dump {
         let file_len = backing.len() as u64;
         let core = Core::parse(&backing)?;
         let (arch, segments) = (core.arch, Segments::read(&core, file_len));
-        let mut notes = Notes::read(&note_segments(&core, &backing), arch);
+        let mut notes = Notes::read(
+            note_ranges(&core, &backing)
+                .into_iter()
+                .filter_map(|n| backing.get(n)),
+            arch,
+        );
         let truncated = (segments.lost != Truncation::default()).then_some(segments.lost);
         let memory = AddressSpace::new(
             backing,

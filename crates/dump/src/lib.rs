@@ -28,6 +28,7 @@ mod registers;
 mod sniff;
 mod space;
 mod target;
+mod trim;
 
 pub use addr::Addr;
 pub use compress::{Compression, CompressionFormat, StreamEnd};
@@ -38,3 +39,4 @@ pub use registers::{Arm64Registers, Registers, X64Registers};
 pub use sniff::Looks;
 pub use space::{Access, AddressSpace, Region};
 pub use target::{Arch, Container, DumpKind, Os, Target};
+pub use trim::{TrimError, trim};

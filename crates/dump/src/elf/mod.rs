@@ -1,12 +1,12 @@
 //! ELF cores: header, segments, notes.
 
-pub(crate) mod bytes;
+mod bytes;
 mod notes;
 mod nt;
 mod segments;
 
 pub(crate) use notes::{Notes, Writer};
-pub(crate) use segments::{Segments, note_segments};
+pub(crate) use segments::{Extent, Segments, note_ranges};
 
 use object::LittleEndian;
 use object::elf::{
@@ -27,6 +27,7 @@ pub(crate) const LE: LittleEndian = LittleEndian;
 /// The fixed parts of a core.
 #[derive(Debug)]
 pub(crate) struct Core<'a> {
+    pub(crate) header: &'a Header,
     pub(crate) arch: Arch,
     /// The segment list, as far as the file holds it.
     pub(crate) headers: &'a [ProgramHeader],
@@ -45,6 +46,7 @@ impl<'a> Core<'a> {
         };
         let (headers, lost_headers) = program_headers(header, file)?;
         Ok(Self {
+            header,
             arch,
             headers,
             lost_headers,

@@ -41,7 +41,7 @@ pub(crate) struct Notes {
 
 impl Notes {
     /// Reads the notes of all `segments`. A broken note ends its segment.
-    pub(crate) fn read(segments: &[&[u8]], arch: Arch) -> Self {
+    pub(crate) fn read<'a>(segments: impl Iterator<Item = &'a [u8]>, arch: Arch) -> Self {
         let mut out = Self::default();
         for segment in segments {
             // cores align to 4 whatever their header says: createdump writes 0, gdb 1, kernels 4

@@ -1,5 +1,7 @@
 //! The segment list as pieces of address space.
 
+use std::ops::Range;
+
 use object::elf::{PF_R, PF_W, PF_X, PT_LOAD, PT_NOTE};
 
 use super::{Core, LE, ProgramHeader};
@@ -114,22 +116,25 @@ fn access(header: &ProgramHeader) -> Access {
     }
 }
 
-/// The note segments, each as far as the file goes; together no longer than the file, so that a core that lists
-/// the same notes again and again costs no more than an honest one.
-pub(crate) fn note_segments<'a>(core: &Core<'_>, file: &'a [u8]) -> Vec<&'a [u8]> {
+/// Where the note segments stand in `file`, each as far as it goes; together no longer than the file, so that a core
+/// that lists the same notes again and again costs no more than an honest one.
+pub(crate) fn note_ranges(core: &Core<'_>, file: &[u8]) -> Vec<Range<usize>> {
     let mut budget = file.len();
-    let notes = core.headers.iter().filter(|h| h.p_type.get(LE) == PT_NOTE);
     let mut out = Vec::new();
-    for header in notes {
-        let start = usize::try_from(header.p_offset.get(LE)).unwrap_or(usize::MAX);
-        let len = usize::try_from(header.p_filesz.get(LE)).unwrap_or(usize::MAX);
-        let bytes = file.get(start..).unwrap_or_default();
-        let bytes = bytes.get(..len).unwrap_or(bytes);
-        let Some(rest) = budget.checked_sub(bytes.len()) else {
+    for header in core.headers.iter().filter(|h| h.p_type.get(LE) == PT_NOTE) {
+        let clip = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(file.len());
+        let start = clip(header.p_offset.get(LE));
+        let end = clip(
+            header
+                .p_offset
+                .get(LE)
+                .saturating_add(header.p_filesz.get(LE)),
+        );
+        let Some(rest) = budget.checked_sub(end.saturating_sub(start)) else {
             break;
         };
         budget = rest;
-        out.push(bytes);
+        out.push(start..end);
     }
     out
 }
