@@ -65,18 +65,7 @@ pub(crate) fn unpack(
 ) -> Result<(Vec<u8>, Compression), OpenError> {
     let (bytes, end) = match format {
         CompressionFormat::Gzip => drain(format, &mut MultiGzDecoder::new(input), max)?,
-        CompressionFormat::Zstd => {
-            let mut frames = ZstdFrames::new(input);
-            let (bytes, end) = drain(format, &mut frames, max)?;
-            (
-                bytes,
-                if end == StreamEnd::Complete {
-                    frames.end
-                } else {
-                    end
-                },
-            )
-        }
+        CompressionFormat::Zstd => drain(format, &mut ZstdFrames::new(input), max)?,
     };
     Ok((
         bytes,
@@ -202,6 +191,15 @@ impl<'a> ZstdFrames<'a> {
         }
     }
 
+    /// The result of reading on at the end.
+    fn end(&self) -> io::Result<usize> {
+        match self.end {
+            StreamEnd::Complete => Ok(0),
+            StreamEnd::Cut => Err(io::ErrorKind::UnexpectedEof.into()),
+            StreamEnd::Damaged => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+
     fn stop(&mut self) {
         self.end = if self.input.is_empty() {
             StreamEnd::Cut
@@ -219,14 +217,10 @@ impl Read for ZstdFrames<'_> {
                 return self.decoder.read(buf);
             }
             // before the first frame the decoder says that it is finished
-            if self.decoder.is_finished() {
-                if !self.next_frame() {
-                    return Ok(0);
-                }
-            } else if self.end == StreamEnd::Complete {
+            if !self.decoder.is_finished() && self.end == StreamEnd::Complete {
                 self.next_block();
-            } else {
-                return Ok(0);
+            } else if !self.next_frame() {
+                return self.end();
             }
         }
     }

@@ -28,6 +28,10 @@ mod registers;
 mod sniff;
 mod space;
 mod target;
+#[cfg(test)]
+mod testkit;
+#[cfg(test)]
+mod tests;
 mod trim;
 
 pub use addr::Addr;

@@ -55,7 +55,7 @@ impl fmt::Display for Looks {
             Self::Compressed(format, inner) => return write!(f, "{inner}, packed with {format}"),
             Self::Text => "text",
             Self::Zeros => "zeros only",
-            Self::Unknown => "nothing known",
+            Self::Unknown => "a file of no known kind",
         })
     }
 }

@@ -1,0 +1,7 @@
+//! Tests of whole dumps, made by the small writer in `testkit`.
+
+mod cores;
+mod hostile;
+mod kinds;
+mod refusals;
+mod trimming;
