@@ -66,14 +66,31 @@ impl<'r, 'd> Analysis<'r, 'd> {
         &self.graph
     }
 
-    pub(crate) fn is_completed(&self, node: Node) -> bool {
+    pub(crate) fn is_task(&self, node: Node) -> bool {
         !matches!(
             node.class,
             Class::PooledBox | Class::Source | Class::BlockingWait
-        ) && self
-            .graph
-            .task
-            .is_some_and(|t| t.completed(self.rt, node.addr))
+        )
+    }
+
+    pub(crate) fn is_completed(&self, node: Node) -> bool {
+        self.is_task(node)
+            && self
+                .graph
+                .task
+                .is_some_and(|t| t.completed(self.rt, node.addr))
+    }
+
+    /// A node in words: what a frame is called, else its type.
+    pub(crate) fn node_text(&self, id: NodeId) -> String {
+        if crate::paths::is_frame(&self.graph, id) {
+            return self.frame_name(id).to_string();
+        }
+        match self.graph.object(id) {
+            Some(n) if n.class == Class::BlockingWait => self.frame_name(id).to_string(),
+            Some(n) => self.type_name(n.mt).to_string(),
+            None => "?".into(),
+        }
     }
 
     /// Whether a root of the garbage collector reaches an object. Found out for the whole heap at the first question.

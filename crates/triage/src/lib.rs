@@ -24,6 +24,7 @@ mod requests;
 mod roots;
 mod summary;
 mod threads;
+pub mod views;
 
 pub use analysis::Analysis;
 pub use summary::{Options, analyse};

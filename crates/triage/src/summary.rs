@@ -324,7 +324,7 @@ impl Analysis<'_, '_> {
     }
 }
 
-fn report_gap(index: usize, gap: &ClrGap) -> report::Gap {
+pub(crate) fn report_gap(index: usize, gap: &ClrGap) -> report::Gap {
     report::Gap {
         id: format!("G{}", index.saturating_add(1)),
         section: gap.section.into(),

@@ -238,7 +238,7 @@ impl Walker<'_, '_> {
             if size > MAX_OBJECT || end > segment.end {
                 return Stop::Bad(at);
             }
-            self.count(segment, at, &shape, size, starts);
+            self.count(segment, at, &shape, size.max(MIN_OBJECT), starts);
             at = end;
         }
     }

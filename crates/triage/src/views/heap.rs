@@ -1,0 +1,38 @@
+//! What is on the heap, by type.
+
+use asynctriage_clr::Runtime;
+use asynctriage_report::{Address, HeapReport, TypeRow};
+
+/// Counts objects and bytes by type, most bytes first; `filters` keep the types whose name contains any of them.
+#[must_use]
+pub fn heap(rt: &Runtime<'_>, filters: &[String], limit: usize) -> HeapReport {
+    let heap = rt.walk_heap(&|_| false);
+    let free = heap.types.iter().find(|t| t.mt == rt.globals.free_mt);
+    let rows = heap.types.iter().map(|t| TypeRow {
+        name: rt.handle_name(t.mt),
+        method_table: Address(t.mt.0),
+        count: t.count,
+        bytes: t.bytes,
+    });
+    let mut rows: Vec<TypeRow> = rows
+        .filter(|r| filters.is_empty() || filters.iter().any(|f| r.name.contains(f)))
+        .collect();
+    let left_out = rows.len().saturating_sub(limit) as u64;
+    rows.truncate(limit);
+    HeapReport {
+        objects: heap.objects(),
+        bytes: heap.bytes(),
+        free_objects: free.map_or(0, |f| f.count),
+        free_bytes: free.map_or(0, |f| f.bytes),
+        invalid_objects: heap.bad.iter().filter(|b| !b.absent).count() as u64,
+        skipped_bytes: heap
+            .bad
+            .iter()
+            .map(|b| b.skipped)
+            .fold(0, u64::saturating_add),
+        types: rows,
+        types_left_out: left_out,
+        gaps: super::gaps(rt.gaps().iter().chain(&heap.gaps)),
+        ..HeapReport::default()
+    }
+}
