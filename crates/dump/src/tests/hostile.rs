@@ -1,7 +1,10 @@
 use std::collections::BTreeMap;
+use std::io::Write as _;
 
+use flate2::write::GzEncoder;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
 use crate::testkit::*;
 use crate::*;
@@ -26,6 +29,15 @@ fn rich_core() -> Vec<u8> {
         .segment(0x1_1000, &[3; 4096], RW)
         .segment(0x7FFF_FFF1_0000, &diagnostics_page(0, 0x1_0000), 4)
         .build()
+}
+
+fn pack(bytes: &[u8], zstd: bool) -> Vec<u8> {
+    if zstd {
+        return compress_to_vec(bytes, CompressionLevel::Fastest);
+    }
+    let mut out = GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    out.write_all(bytes).unwrap();
+    out.finish().unwrap()
 }
 
 /// Uses everything of a dump that could trip over what the file says.
@@ -94,6 +106,21 @@ proptest! {
             bytes[at] = value;
         }
         bytes.truncate(len.unwrap_or(usize::MAX));
+        exercise(bytes);
+    }
+
+    #[test]
+    fn mutations_of_packed_cores_never_panic(
+        zstd in any::<bool>(),
+        changes in vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+        len in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        let mut bytes = pack(&rich_core(), zstd);
+        let all = bytes.len();
+        for (at, value) in changes {
+            bytes[at.index(all)] = value;
+        }
+        bytes.truncate(len.map_or(all, |l| l.index(all)));
         exercise(bytes);
     }
 

@@ -3,5 +3,6 @@
 mod cores;
 mod hostile;
 mod kinds;
+mod mock;
 mod refusals;
 mod trimming;
