@@ -2,8 +2,7 @@
 //!
 //! [`Report`] is the answer to a dump; [`HeapReport`], [`TaskReport`] and [`ObjectReport`] answer the narrower questions.
 //! Each is written as JSON by [`json`] and can be read back, so that a report saved on one machine is rendered on another.
-//!
-//! a terminal.
+//! The functions [`text`](fn@text), [`tree`], [`heap`], [`tasks`] and [`object`] render them for a terminal.
 //!
 //! Everything here may hold text out of a hostile dump. The model keeps it as it is; the renderers let nothing through
 //! that a terminal would act on.
@@ -19,13 +18,15 @@
 )]
 
 mod model;
+mod text;
 
 pub use model::*;
+pub use text::{TextOptions, heap, object, tasks, text, tree};
 
 /// A report as JSON: indented, keys in the order of the contract, a newline at the end.
 ///
 /// # Errors
-/// Only when a number of the report is not finite, which JSON cannot express.
+/// Those of the serialiser; the types of this crate give it no reason for any. A number that is not finite becomes null.
 pub fn json<T: serde::Serialize>(report: &T) -> serde_json::Result<String> {
     let mut out = serde_json::to_string_pretty(report)?;
     out.push('\n');

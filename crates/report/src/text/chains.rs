@@ -1,0 +1,353 @@
+//! Groups of chains: the wait in the headline, then each frame outwards, the root at the end.
+//!
+//! A chain has no branches, so its frames stand below each other without ever deeper indentation.
+
+use super::page::{Page, Span};
+use super::style::Role;
+use super::words::{count, duration, several, verb};
+use crate::{ChainGroup, Frame, LeafKind, Member, Report, RootKind, VerdictState};
+
+/// Frames of one chain above which its middle is folded without `-v`.
+const MANY_FRAMES: usize = 40;
+/// Frames that stay at either end of a folded chain.
+const ENDS: usize = 12;
+/// Members listed without `-v`.
+const FEW_MEMBERS: usize = 3;
+
+/// All groups; those that wait as they should come last and in one line each.
+pub(super) fn section(page: &mut Page<'_>, report: &Report) {
+    let (quiet, loud): (Vec<&ChainGroup>, Vec<&ChainGroup>) =
+        by_count(report).into_iter().partition(|c| is_quiet(c));
+    if !loud.is_empty() {
+        page.heading(
+            "Chains",
+            "each from its innermost wait outwards; awaits are counted from 0",
+        );
+        let shown = page.options.cap(loud.len());
+        for group in loud.iter().take(shown) {
+            page.blank();
+            one(page, group);
+        }
+        rest(page, loud.get(shown..).unwrap_or_default());
+    }
+    if !quiet.is_empty() {
+        page.heading("Idle and unreachable chains", "not blamed");
+        let shown = page.options.cap(quiet.len());
+        for group in quiet.iter().take(shown) {
+            if page.verbose() {
+                page.blank();
+                one(page, group);
+            } else {
+                brief(page, group);
+            }
+        }
+        rest(page, quiet.get(shown..).unwrap_or_default());
+    }
+}
+
+fn by_count(report: &Report) -> Vec<&ChainGroup> {
+    let mut groups: Vec<&ChainGroup> = report.chains.iter().collect();
+    groups.sort_by_key(|c| std::cmp::Reverse(c.count));
+    groups
+}
+
+/// Whether a group waits as it should, or not at all any more.
+fn is_quiet(group: &ChainGroup) -> bool {
+    group.leaf.kind == LeafKind::Unreachable
+        || group
+            .verdict
+            .as_ref()
+            .is_some_and(|v| v.state == VerdictState::Idle)
+}
+
+fn rest(page: &mut Page<'_>, groups: &[&ChainGroup]) {
+    let chains = groups.iter().map(|c| c.count).fold(0, u64::saturating_add);
+    if !groups.is_empty() {
+        page.blank();
+        let more = format!(
+            "{} of {} not shown: --all",
+            several(groups.len() as u64, "more group"),
+            several(chains, "chain")
+        );
+        let spans = [page.span(Role::Dim, more)];
+        page.line("", "", &spans);
+    }
+}
+
+fn one(page: &mut Page<'_>, group: &ChainGroup) {
+    headline(page, group);
+    waiting(page, group);
+    frames(page, &group.frames);
+    if let Some(root) = group
+        .root
+        .as_ref()
+        .filter(|r| r.kind != RootKind::None || !r.text.is_empty())
+    {
+        let spans = [
+            page.span(Role::Good, root.kind.as_str()),
+            page.span(Role::Strong, format!("  {}", root.text)),
+        ];
+        page.line("    └ ", "        ", &spans);
+    } else {
+        let spans = [page.span(Role::Dim, "nothing waits for it")];
+        page.line("    └ ", "        ", &spans);
+    }
+    members(page, group);
+    if page.verbose() {
+        let evidence = group.leaf.evidence.as_deref().unwrap_or_default();
+        for (name, text) in [("leaf", evidence), ("signature", &group.signature)] {
+            if !text.is_empty() {
+                let spans = [page.span(Role::Dim, format!("{name}  {text}"))];
+                page.line("    ", "      ", &spans);
+            }
+        }
+    }
+}
+
+/// `c1  20 chains wait for http-connection-pool  http://inventory:8080 (16 of 16 connections in use)`.
+fn headline(page: &mut Page<'_>, group: &ChainGroup) {
+    let chains = format!(
+        "{} {} for ",
+        several(group.count, "chain"),
+        verb(group.count, "waits", "wait")
+    );
+    let spans = [
+        page.span(Role::Dim, format!("{:<3} ", group.id)),
+        page.span(Role::Strong, chains),
+        page.span(Role::Kind, group.leaf.kind.as_str()),
+        page.span(Role::Plain, format!("  {}", group.leaf.text)),
+    ];
+    page.line("", "    ", &spans);
+}
+
+/// For how long, and whether that is a hang.
+fn waiting(page: &mut Page<'_>, group: &ChainGroup) {
+    let mut spans = Vec::new();
+    if let Some(waiting) = &group.waiting_seconds {
+        let range = if duration(waiting.min) == duration(waiting.max) {
+            format!("for {}", duration(waiting.max))
+        } else {
+            format!(
+                "for {} to {}, half of them {} or more",
+                duration(waiting.min),
+                duration(waiting.max),
+                duration(waiting.median)
+            )
+        };
+        spans.push(page.span(Role::Plain, range));
+        let how = if waiting.how.is_empty() {
+            "  ".to_owned()
+        } else {
+            format!(" ({})  ", waiting.how)
+        };
+        spans.push(page.span(Role::Dim, how));
+    }
+    if let Some(time) = &group.first_seen {
+        spans.push(page.span(Role::Dim, format!("since {time}  ")));
+    }
+    if let Some(verdict) = &group.verdict {
+        let role = if verdict.state == VerdictState::Stuck {
+            Role::Critical
+        } else {
+            Role::Plain
+        };
+        spans.push(page.span(role, verdict.state.as_str()));
+        if !verdict.why.is_empty() {
+            spans.push(page.span(Role::Plain, format!(": {}", verdict.why)));
+        }
+    }
+    if !spans.is_empty() {
+        page.line("    ", "    ", &spans);
+    }
+}
+
+fn frames(page: &mut Page<'_>, frames: &[Frame]) {
+    let fold = frames.len() > MANY_FRAMES && !page.verbose();
+    let tail = if fold {
+        frames.len().saturating_sub(ENDS)
+    } else {
+        frames.len()
+    };
+    let head = if fold { ENDS } else { frames.len() };
+    let ends = [
+        frames.get(..head).unwrap_or_default(),
+        frames.get(tail..).unwrap_or_default(),
+    ];
+    let column = method_column(page, ends.iter().copied().flatten());
+    for (i, part) in ends.into_iter().enumerate() {
+        if i == 1 && fold {
+            folded(page, frames.get(head..tail).unwrap_or_default());
+        }
+        for frame in part {
+            self::frame(page, frame, column);
+        }
+    }
+}
+
+fn folded(page: &mut Page<'_>, hidden: &[Frame]) {
+    let times = hidden.iter().map(|f| f.repeat).fold(0, u64::saturating_add);
+    let repeats = if times > hidden.len() as u64 {
+        format!(" ({} with repetitions)", count(times))
+    } else {
+        String::new()
+    };
+    let spans = [page.span(
+        Role::Dim,
+        format!(
+            "… {}{repeats} not shown: -v",
+            several(hidden.len() as u64, "frame")
+        ),
+    )];
+    page.line("    │ ", "    │   ", &spans);
+}
+
+/// Where the awaits stand: behind the longest method that leaves room for them.
+fn method_column<'f>(page: &Page<'_>, frames: impl Iterator<Item = &'f Frame>) -> usize {
+    let most = page.width().saturating_sub(6).saturating_mul(2) / 3;
+    frames
+        .map(|f| page.span(Role::Plain, &f.method).width())
+        .filter(|w| *w <= most)
+        .max()
+        .unwrap_or(0)
+}
+
+fn frame(page: &mut Page<'_>, frame: &Frame, column: usize) {
+    let role = if is_framework(frame) {
+        Role::Dim
+    } else {
+        Role::Plain
+    };
+    let method = page.span(role, &frame.method);
+    let pad = " ".repeat(column.saturating_sub(method.width()).saturating_add(2));
+    let notes = [
+        page.span(Role::Plain, pad),
+        page.span(Role::Dim, notes(page, frame)),
+    ];
+    let spans: Vec<Span> = std::iter::once(method).chain(notes).collect();
+    page.line("    │ ", "    │   ", &spans);
+    if page.verbose() {
+        let object = [
+            frame.address.map(|a| a.to_string()),
+            frame.type_name.clone(),
+            frame.evidence.clone(),
+        ];
+        let object: Vec<String> = object.into_iter().flatten().collect();
+        if !object.is_empty() {
+            let spans = [page.span(Role::Dim, object.join("  "))];
+            page.line("    │     ", "    │       ", &spans);
+        }
+    }
+}
+
+/// Whether a frame is dimmed: code of .NET rather than of the program.
+fn is_framework(frame: &Frame) -> bool {
+    frame.is_framework
+        || frame.method.starts_with("System.")
+        || frame.method.starts_with("Microsoft.")
+}
+
+/// What stands behind the method: which await, how often, where in the source, what kind.
+fn notes(page: &Page<'_>, frame: &Frame) -> String {
+    use crate::FrameKind::{RuntimeAsync, StateMachine};
+    let mut notes = Vec::new();
+    notes.extend(frame.await_index.map(|index| format!("await {index}")));
+    notes.extend((frame.repeat > 1).then(|| format!("×{}", count(frame.repeat))));
+    notes.extend(
+        frame
+            .file
+            .as_ref()
+            .map(|file| source(page, file, frame.line)),
+    );
+    notes.extend(frame.is_async_void.then(|| "async void".to_owned()));
+    notes.extend(frame.delegate.clone());
+    if page.verbose() || !matches!(frame.kind, StateMachine | RuntimeAsync) {
+        notes.push(frame.kind.to_string());
+    }
+    notes.join("  ")
+}
+
+/// `File.cs:41`; the whole path with `-v`.
+fn source(page: &Page<'_>, file: &str, line: Option<u32>) -> String {
+    let name = if page.verbose() {
+        file
+    } else {
+        file.rsplit(['/', '\\']).next().unwrap_or(file)
+    };
+    line.map_or_else(|| name.to_owned(), |line| format!("{name}:{line}"))
+}
+
+/// The innermost object of each chain, which is what `show` is given next.
+fn members(page: &mut Page<'_>, group: &ChainGroup) {
+    let few = if page.verbose() {
+        group.members.len()
+    } else {
+        FEW_MEMBERS
+    };
+    if page.verbose()
+        && group
+            .members
+            .iter()
+            .any(|m| m.leaf.is_some() || m.root.is_some() || m.waiting_seconds.is_some())
+    {
+        for member in &group.members {
+            let spans = [page.span(Role::Dim, describe(member))];
+            page.line("    ", "      ", &spans);
+        }
+    } else {
+        let mut names: Vec<String> = group
+            .members
+            .iter()
+            .take(few)
+            .filter_map(first_box)
+            .collect();
+        let left = group.count.saturating_sub(names.len() as u64);
+        if names.is_empty() {
+            return;
+        }
+        if left > 0 {
+            names.push(format!("{} more", count(left)));
+        }
+        let spans = [page.span(Role::Dim, format!("members {}", names.join(", ")))];
+        page.line("    ", "            ", &spans);
+    }
+}
+
+fn first_box(member: &Member) -> Option<String> {
+    member.boxes.first().map(ToString::to_string)
+}
+
+fn describe(member: &Member) -> String {
+    let waiting = member
+        .waiting_seconds
+        .map(|s| format!("for {}", duration(s)));
+    let parts = [
+        Some(member.id.clone()),
+        first_box(member),
+        waiting,
+        member.leaf.clone(),
+        member.root.clone(),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
+}
+
+/// A group in one line.
+fn brief(page: &mut Page<'_>, group: &ChainGroup) {
+    let outermost = group
+        .frames
+        .last()
+        .map(|f| f.method.clone())
+        .unwrap_or_default();
+    let why = group
+        .verdict
+        .as_ref()
+        .map(|v| format!("  {}", v.why))
+        .unwrap_or_default();
+    let spans = [
+        page.span(Role::Dim, format!("{:<3} ", group.id)),
+        page.span(Role::Plain, several(group.count, "chain")),
+        page.span(Role::Kind, format!("  {}", group.leaf.kind)),
+        page.span(Role::Plain, format!("  {}", group.leaf.text)),
+        page.span(Role::Dim, format!("  {outermost}{why}")),
+    ];
+    page.line("", "      ", &spans);
+}

@@ -1,0 +1,89 @@
+//! What is wrong, the worst first.
+
+use super::page::Page;
+use super::style::Role;
+use crate::{Evidence, Finding, Report, Severity};
+
+pub(super) fn section(page: &mut Page<'_>, report: &Report) {
+    if report.findings.is_empty() {
+        if !report.chains.is_empty() {
+            let text = "No finding: nothing here matches a known cause of hangs.";
+            let spans = [page.span(Role::Dim, text)];
+            page.line("", "", &spans);
+        }
+        return;
+    }
+    page.heading("Findings", "the worst first");
+    let mut findings: Vec<&Finding> = report.findings.iter().collect();
+    findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
+    for finding in findings {
+        one(page, finding);
+    }
+}
+
+fn one(page: &mut Page<'_>, finding: &Finding) {
+    let role = match finding.severity {
+        Severity::Critical => Role::Critical,
+        Severity::Warning => Role::Warning,
+        Severity::Info => Role::Good,
+    };
+    let spans = [
+        page.span(role, format!("{:<8}", finding.severity)),
+        page.span(Role::Strong, format!("  {}", finding.title)),
+        page.span(
+            Role::Dim,
+            format!("  {}, {}", finding.kind, finding.confidence),
+        ),
+    ];
+    page.line("", "          ", &spans);
+    let indent = "          ";
+    if !finding.text.is_empty() {
+        let spans = [page.span(Role::Plain, &finding.text)];
+        page.line(indent, indent, &spans);
+    }
+    if let Some(step) = &finding.next_step {
+        let spans = [page.span(Role::Strong, format!("→ {step}"))];
+        page.line(indent, "            ", &spans);
+    }
+    references(page, finding, indent);
+    if page.verbose() {
+        for evidence in &finding.evidence {
+            fact(page, evidence);
+        }
+    }
+}
+
+/// Where to read on: the runbook and the chains that the finding explains.
+fn references(page: &mut Page<'_>, finding: &Finding, indent: &str) {
+    let mut parts = Vec::new();
+    parts.extend(
+        finding
+            .runbook
+            .as_ref()
+            .map(|runbook| format!("runbook {runbook}")),
+    );
+    if !finding.chains.is_empty() {
+        parts.push(format!("see {}", finding.chains.join(" ")));
+    }
+    if !parts.is_empty() {
+        let spans = [page.span(Role::Dim, parts.join("  "))];
+        page.line(indent, indent, &spans);
+    }
+}
+
+fn fact(page: &mut Page<'_>, evidence: &Evidence) {
+    let address = evidence
+        .address
+        .map(|a| format!("  {a}"))
+        .unwrap_or_default();
+    let how = if evidence.how.is_empty() {
+        String::new()
+    } else {
+        format!("  {}", evidence.how)
+    };
+    let spans = [
+        page.span(Role::Plain, &evidence.what),
+        page.span(Role::Dim, format!("{address}{how}")),
+    ];
+    page.line("          · ", "            ", &spans);
+}

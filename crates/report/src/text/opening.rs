@@ -1,0 +1,188 @@
+//! The first lines: which dump, which runtime, and the answer in one sentence.
+
+use super::page::Page;
+use super::style::Role;
+use super::words::{bytes, count, several, verb};
+use crate::{ChainGroup, Report, VerdictState};
+
+/// The file and the runtime.
+pub(super) fn header(page: &mut Page<'_>, report: &Report) {
+    let dump = &report.dump;
+    let mut about = vec![dump.format.to_string()];
+    about.extend((!dump.kind.is_empty()).then(|| dump.kind.clone()));
+    about.extend((dump.bytes > 0).then(|| bytes(dump.bytes)));
+    about.extend(dump.truncated.then(|| "TRUNCATED".to_owned()));
+    about.extend(dump.time.as_ref().map(|time| format!("taken {time}")));
+    let path = if dump.path.is_empty() {
+        "a dump"
+    } else {
+        &dump.path
+    };
+    let spans = [
+        page.span(Role::Strong, path),
+        page.span(Role::Dim, format!("  {}", about.join(", "))),
+    ];
+    page.line("", "  ", &spans);
+    runtime(page, report);
+    if page.verbose() {
+        origins(page, report);
+    }
+}
+
+fn runtime(page: &mut Page<'_>, report: &Report) {
+    let (runtime, dump) = (&report.runtime, &report.dump);
+    let version = if runtime.version.is_empty() {
+        "of an unknown version"
+    } else {
+        &runtime.version
+    };
+    let target: Vec<&str> = [&*runtime.os, &*runtime.arch, &*runtime.flavor]
+        .into_iter()
+        .filter(|s| !s.is_empty())
+        .collect();
+    let mut about = format!("  {}", target.join(" "));
+    if let Some(id) = dump.process_id {
+        about.push_str(&format!("  process {id}"));
+    }
+    if let Some(command) = &dump.command_line {
+        about.push_str(&format!("  {command}"));
+    }
+    let spans = [
+        page.span(Role::Strong, format!(".NET {version}")),
+        page.span(Role::Dim, about),
+    ];
+    page.line("", "  ", &spans);
+}
+
+/// With `-v`: how the layouts were found, the hash of the file, who wrote the report.
+fn origins(page: &mut Page<'_>, report: &Report) {
+    for fact in &report.runtime.layouts {
+        let check = fact
+            .check
+            .as_ref()
+            .map(|check| format!("; checked: {check}"))
+            .unwrap_or_default();
+        let spans = [
+            page.span(Role::Plain, format!("{}: ", fact.what)),
+            page.span(Role::Dim, format!("{}{check}", fact.how)),
+        ];
+        page.line("  ", "    ", &spans);
+    }
+    if let Some(hash) = &report.dump.sha256 {
+        let spans = [page.span(Role::Dim, format!("sha256 {hash}"))];
+        page.line("  ", "    ", &spans);
+    }
+    let tool = format!(
+        "{} {}, schema {}",
+        report.tool.name, report.tool.version, report.schema_version
+    );
+    let spans = [page.span(Role::Dim, tool)];
+    page.line("  ", "    ", &spans);
+}
+
+/// What there is, in one sentence.
+pub(super) fn summary(page: &mut Page<'_>, report: &Report) {
+    let chains = report
+        .chains
+        .iter()
+        .map(|c| c.count)
+        .fold(0, u64::saturating_add);
+    let mut parts = vec![if chains == 0 {
+        "0 chains wait".to_owned()
+    } else {
+        waiting(report, chains)
+    }];
+    let blocked = report
+        .threads
+        .iter()
+        .filter(|t| t.waits_on.is_some())
+        .count() as u64;
+    if blocked > 0 {
+        parts.push(format!(
+            "{} {} blocked",
+            several(blocked, "thread"),
+            verb(blocked, "is", "are")
+        ));
+    }
+    let queued = report.pool.as_ref().map_or(0, |pool| pool.queued.total());
+    if queued > 0 {
+        parts.push(format!(
+            "{} {} for a thread",
+            several(queued, "work item"),
+            verb(queued, "waits", "wait")
+        ));
+    }
+    let requests = (report.requests.len() as u64).saturating_add(report.left_out.requests);
+    if requests > 0 {
+        parts.push(format!(
+            "{} {} being served",
+            several(requests, "request"),
+            verb(requests, "is", "are")
+        ));
+    }
+    page.blank();
+    let spans = [page.span(Role::Strong, format!("{}.", parts.join("; ")))];
+    page.line("", "", &spans);
+    if chains == 0 {
+        nothing(page, report);
+    }
+}
+
+fn waiting(report: &Report, chains: u64) -> String {
+    let of = |state| {
+        report
+            .chains
+            .iter()
+            .filter(|c| is(c, state))
+            .map(|c| c.count)
+            .fold(0, u64::saturating_add)
+    };
+    let notes: Vec<String> = [
+        VerdictState::Stuck,
+        VerdictState::Progressing,
+        VerdictState::Idle,
+    ]
+    .into_iter()
+    .map(|state| (of(state), state))
+    .filter(|(n, _)| *n > 0)
+    .map(|(n, state)| format!("{} {state}", count(n)))
+    .collect();
+    let notes = if notes.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", notes.join(", "))
+    };
+    let groups = several(report.chains.len() as u64, "group");
+    format!(
+        "{} in {groups} {}{notes}",
+        several(chains, "chain"),
+        verb(chains, "waits", "wait")
+    )
+}
+
+fn is(chain: &ChainGroup, state: VerdictState) -> bool {
+    chain.verdict.as_ref().is_some_and(|v| v.state == state)
+}
+
+/// An empty answer says why it is empty.
+fn nothing(page: &mut Page<'_>, report: &Report) {
+    let heap = &report.heap;
+    let mut why = vec![format!(
+        "No suspended async method was found among {}, {} and {}.",
+        several(heap.objects, "object"),
+        several(heap.tasks, "task"),
+        several(heap.state_machines, "state machine")
+    )];
+    if report.left_out.groups > 0 {
+        let groups = several(report.left_out.groups, "group");
+        why = vec![format!(
+            "The filters left out {groups} of {}.",
+            several(report.left_out.chains, "chain")
+        )];
+    }
+    if !report.gaps.is_empty() {
+        why.push("The dump lacks parts that may have held some: see the gaps below.".to_owned());
+    }
+    let spans = [page.span(Role::Plain, why.join(" "))];
+    page.line("", "", &spans);
+}
