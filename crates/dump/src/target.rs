@@ -18,7 +18,7 @@ pub enum DumpKind {
     /// createdump: all private memory and the metadata, not the code of the image files.
     Heap,
     /// createdump: stacks and what they touch. Its triage dumps are reported as this too: the two differ by less
-    /// than 4 % of their pages, and in no way that a dump shows by itself (10 measured).
+    /// than 6 % of their pages, and in no way that a dump shows by itself (10 measured).
     Mini,
     /// A triage dump that says that it is one.
     Triage,
