@@ -1,5 +1,6 @@
 //! Finding CoreCLR in a dump and making sure that the layouts fit before anything is believed.
 
+use crate::code::CodeCache;
 use crate::descriptor::Descriptor;
 use crate::gap::Gap;
 use crate::layout::{Layout, MissingField, Offsets};
@@ -75,6 +76,8 @@ pub struct Globals {
     pub core_lib: Addr,
     /// EEClass that all continuation types share (.NET 11); null elsewhere.
     pub continuation_class: Addr,
+    /// Top of the tree of code ranges; null when it cannot be read.
+    pub code_range_map: Addr,
 }
 
 /// A .NET runtime inside a dump: the entry to everything in this crate.
@@ -97,6 +100,7 @@ pub struct Runtime<'d> {
     pub checks: Vec<String>,
     pub(crate) types: TypeCache,
     pub(crate) modules: ModuleCache<'d>,
+    pub(crate) code: CodeCache,
     pub(crate) startup_gaps: Vec<Gap>,
 }
 
@@ -143,16 +147,75 @@ impl<'d> Runtime<'d> {
             }
         }
         let mut why = String::from("no layout table fits");
+        let mut best: Option<(usize, Self)> = None;
         for layout in candidates.into_iter().rev() {
-            match Fitted::try_new(memory, &found, layout) {
-                Ok(fit) => return Ok(Self::new(dump, found, fit, version, version_sources)),
-                Err(e) => why = e,
+            let fit = match Fitted::try_new(memory, &found, layout) {
+                Ok(fit) => fit,
+                Err(e) => {
+                    why = e;
+                    continue;
+                }
+            };
+            let rt = Self::new(dump, found.clone(), fit, version, version_sources.clone());
+            let doubts = rt.doubts();
+            if best.as_ref().is_none_or(|(least, _)| doubts.len() < *least) {
+                best = Some((doubts.len(), rt.with_doubts(doubts)));
             }
         }
-        Err(RuntimeError::Unreadable {
+        best.map(|(_, rt)| rt).ok_or(RuntimeError::Unreadable {
             base: found.image.base,
             why,
         })
+    }
+
+    /// What contradicts the layouts: a wrong table is to be noticed, not believed. With the version known these are
+    /// gaps; without, the table with the fewest is taken.
+    fn doubts(&self) -> Vec<Gap> {
+        let (threads, counted) = self.threads();
+        let doubt = |place: &str, why: String| {
+            Gap {
+            section: "runtime",
+            place: place.into(),
+            why,
+            remedy: "the dump may be damaged, or of a build whose layouts differ: check the figures with another dump".into(),
+        }
+        };
+        let mut out: Vec<Gap> = counted.into_iter().collect();
+        let known = |id: u32| self.dump.threads.iter().any(|t| t.id == id);
+        if !self.dump.threads.is_empty() && !threads.iter().any(|t| known(t.os_id)) {
+            out.push(doubt(
+                "thread list",
+                "no managed thread is a thread of the dump".into(),
+            ));
+        }
+        let core_lib = self.core_lib();
+        if let Some(metadata) = core_lib.metadata.as_ref() {
+            let (major, _) = self.layout.version();
+            let said = metadata.assembly_version().map(|v| u32::from(v.major));
+            if said.is_some_and(|v| v != major) || core_lib.name != "System.Private.CoreLib" {
+                out.push(doubt(
+                    "System.Private.CoreLib",
+                    format!(
+                        "its metadata says {} {said:?}, the layouts are those of {major}",
+                        core_lib.name
+                    ),
+                ));
+            }
+        } else {
+            out.push(doubt(
+                "System.Private.CoreLib",
+                "its metadata was not found through the module list".into(),
+            ));
+        }
+        out
+    }
+
+    fn with_doubts(mut self, doubts: Vec<Gap>) -> Self {
+        if doubts.is_empty() {
+            self.checks.push("the thread list has the length that the runtime counts, its threads are those of the dump, CoreLib's metadata says the same version".into());
+        }
+        self.startup_gaps.extend(doubts);
+        self
     }
 
     fn new(
@@ -182,6 +245,7 @@ impl<'d> Runtime<'d> {
             checks: fit.checks,
             types: TypeCache::default(),
             modules: ModuleCache::default(),
+            code: CodeCache::default(),
             startup_gaps: Vec::new(),
         }
     }
@@ -212,6 +276,7 @@ impl<'d> Runtime<'d> {
 }
 
 /// The module that is the runtime.
+#[derive(Clone)]
 struct Found {
     image: ElfImage,
     dac_table: Addr,
@@ -450,6 +515,11 @@ impl DacTable<'_> {
             .dac_index("ContinuationSingletonEEClass")
             .and_then(|i| self.entry(i))
             .unwrap_or_default();
+        let code_range_map = self
+            .layout
+            .dac_index("CodeRangeMap")
+            .and_then(|i| self.entry(i))
+            .unwrap_or_default();
         checks.push("MethodTables of Object, String and free space, the GC's data table and the thread list have the expected shape".into());
         Ok(Globals {
             dac_table: self.at,
@@ -461,6 +531,7 @@ impl DacTable<'_> {
             object_mt,
             core_lib,
             continuation_class,
+            code_range_map,
         })
     }
 }

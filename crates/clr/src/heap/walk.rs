@@ -208,7 +208,7 @@ impl Walker<'_, '_> {
             if let Some((pointer, limit)) = context
                 && at >= pointer
             {
-                if at == pointer && limit > pointer {
+                if at == pointer {
                     at = (limit + CONTEXT_SLACK).min(segment.end);
                 }
                 context = self.next_context(if at == pointer { at + 1 } else { at });
