@@ -213,6 +213,15 @@ layouts! {
     GenerationLayout = "Generation" { context = "AllocationContext", start_segment = "StartSegment" }
     SegmentLayout = "HeapSegment" { allocated = "Allocated", mem = "Mem", flags = "Flags", next = "Next" }
     AllocContextLayout = "GCAllocContext" { pointer = "Pointer", limit = "Limit" }
+    FragmentLayout = "RangeSectionFragment" { next = "Next", begin = "RangeBegin", end = "RangeEndOpen", section = "RangeSection" }
+    RangeSectionLayout = "RangeSection" { begin = "RangeBegin", flags = "Flags", module = "R2RModule", heap_list = "HeapList" }
+    CodeHeapLayout = "CodeHeapListNode" { map_base = "MapBase", header_map = "HeaderMap" }
+    CodeHeaderLayout = "RealCodeHeader" { method_desc = "MethodDesc" }
+    BucketLayout = "Bucket" { keys = "Keys", values = "Values", size = "Size" }
+    MethodDescLayout = "MethodDesc" { row = "Flags3AndTokenRemainder", chunk_index = "ChunkIndex", flags = "Flags" }
+    ChunkLayout = "MethodDescChunk" { method_table = "MethodTable", row = "FlagsAndTokenRange", head = "HeadSize" }
+    InstantiatedLayout = "InstantiatedMethodDesc" { args = "PerInstInfo", count = "NumGenericArgs" }
+    DynamicMethodLayout = "DynamicMethodDesc" { name = "MethodName" }
 }
 
 /// All layouts that the readers of this crate use, resolved once.
@@ -233,6 +242,15 @@ pub(crate) struct Offsets {
     pub(crate) generation: GenerationLayout,
     pub(crate) segment: SegmentLayout,
     pub(crate) alloc_context: AllocContextLayout,
+    pub(crate) fragment: FragmentLayout,
+    pub(crate) range_section: RangeSectionLayout,
+    pub(crate) code_heap: CodeHeapLayout,
+    pub(crate) code_header: CodeHeaderLayout,
+    pub(crate) bucket: BucketLayout,
+    pub(crate) method_desc: MethodDescLayout,
+    pub(crate) chunk: ChunkLayout,
+    pub(crate) instantiated: InstantiatedLayout,
+    pub(crate) dynamic_method: DynamicMethodLayout,
 }
 
 impl Offsets {
@@ -253,6 +271,15 @@ impl Offsets {
             generation: GenerationLayout::resolve(layout)?,
             segment: SegmentLayout::resolve(layout)?,
             alloc_context: AllocContextLayout::resolve(layout)?,
+            fragment: FragmentLayout::resolve(layout)?,
+            range_section: RangeSectionLayout::resolve(layout)?,
+            code_heap: CodeHeapLayout::resolve(layout)?,
+            code_header: CodeHeaderLayout::resolve(layout)?,
+            bucket: BucketLayout::resolve(layout)?,
+            method_desc: MethodDescLayout::resolve(layout)?,
+            chunk: ChunkLayout::resolve(layout)?,
+            instantiated: InstantiatedLayout::resolve(layout)?,
+            dynamic_method: DynamicMethodLayout::resolve(layout)?,
         })
     }
 }

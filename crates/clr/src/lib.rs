@@ -14,6 +14,7 @@
     )
 )]
 
+mod code;
 mod descriptor;
 mod gap;
 mod heap;
@@ -27,6 +28,7 @@ mod threads;
 mod types;
 mod version;
 
+pub use code::{Code, CodeKind, MethodKind, MethodRef};
 pub use gap::Gap;
 pub use heap::{
     BadObject, Heap, HeapObject, HeapShape, Reachable, Segment, SegmentKind, TypeCount,

@@ -1,0 +1,157 @@
+//! MethodDescs: which method of which type.
+
+use crate::runtime::Runtime;
+use asynctriage_dump::Addr;
+use asynctriage_metadata::Method;
+use asynctriage_metadata::names::{self, simple_type_name};
+use std::sync::Arc;
+
+/// Low bits of MethodDesc.Flags: what kind of method it is (8.0 to 11.0).
+const KIND_MASK: u16 = 7;
+const KIND_INSTANTIATED: u16 = 5;
+const KIND_DYNAMIC: u16 = 7;
+/// MethodDescs of a chunk stand in units of this many bytes.
+const UNIT: u64 = 8;
+/// The part of a method's row that stands in its own word, and in that of its chunk.
+const ROW_BITS: u32 = 12;
+const ROW_MASK: u16 = 0xfff;
+const MAX_METHOD_ARGS: u64 = 64;
+/// The longest name of a dynamic method that is read.
+const MAX_NAME: u64 = 1024;
+
+/// What kind of method a MethodDesc describes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MethodKind {
+    /// A method of its type's module.
+    Defined,
+    /// The same with generic arguments of its own.
+    Instantiated,
+    /// Made at run time: a stub of the runtime, or a DynamicMethod.
+    Dynamic,
+}
+
+/// A method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MethodRef {
+    /// Its MethodDesc.
+    pub desc: Addr,
+    /// MethodTable of its type: exact, or that of the canonical form where code is shared among reference types.
+    pub owner: Addr,
+    /// Module of its type.
+    pub module: Addr,
+    /// Row of its definition in the module's metadata; 0 for dynamic methods.
+    pub rid: u32,
+    /// What kind of method it is.
+    pub kind: MethodKind,
+}
+
+impl Runtime<'_> {
+    /// The method whose code an address lies in. A return address stands behind its call: ask for one byte less.
+    #[must_use]
+    pub fn method_at(&self, ip: Addr) -> Option<MethodRef> {
+        self.method_of_desc(self.code_at(ip)?.desc)
+    }
+
+    /// The method that a MethodDesc describes; `None` when nothing there looks like one.
+    #[must_use]
+    pub fn method_of_desc(&self, desc: Addr) -> Option<MethodRef> {
+        let (m, o) = (self.memory, &self.offsets);
+        let index = u64::from(m.u8(desc + o.method_desc.chunk_index)?);
+        let chunk = desc.back(index.wrapping_mul(UNIT).wrapping_add(o.chunk.head));
+        let owner = self.ty(m.ptr(chunk + o.chunk.method_table)?)?;
+        let kind = match m.u16(desc + o.method_desc.flags)? & KIND_MASK {
+            KIND_DYNAMIC => MethodKind::Dynamic,
+            KIND_INSTANTIATED => MethodKind::Instantiated,
+            _ => MethodKind::Defined,
+        };
+        let high = u32::from(m.u16(chunk + o.chunk.row)? & ROW_MASK);
+        let low = u32::from(m.u16(desc + o.method_desc.row)? & ROW_MASK);
+        Some(MethodRef {
+            desc,
+            owner: owner.mt,
+            module: owner.module,
+            rid: if kind == MethodKind::Dynamic {
+                0
+            } else {
+                high << ROW_BITS | low
+            },
+            kind,
+        })
+    }
+
+    /// The method's own generic arguments, as type handles.
+    #[must_use]
+    pub fn method_args(&self, method: &MethodRef) -> Vec<Addr> {
+        let (m, o) = (self.memory, &self.offsets.instantiated);
+        if method.kind != MethodKind::Instantiated {
+            return Vec::new();
+        }
+        let read = || -> Option<Vec<Addr>> {
+            let count = u64::from(m.u16(method.desc + o.count)?).min(MAX_METHOD_ARGS);
+            let args = m.ptr(method.desc + o.args)?;
+            (0..count).map(|i| m.ptr(args.element(i, 8))).collect()
+        };
+        read().unwrap_or_default()
+    }
+
+    /// The row of the method in its module's metadata.
+    #[must_use]
+    pub fn method_definition(&self, method: &MethodRef) -> Option<Method> {
+        self.module(method.module)
+            .metadata
+            .as_ref()?
+            .method(method.rid)
+    }
+
+    /// The method as a C# programmer would write it, `Namespace.Type<Guid>.Method<String>`; never empty. Of a state
+    /// machine's MoveNext it is the method in the source.
+    #[must_use]
+    pub fn method_name(&self, method: &MethodRef) -> Arc<str> {
+        let known = &self.code.names;
+        if let Some(name) = known.read().ok().and_then(|k| k.get(&method.desc).cloned()) {
+            return name;
+        }
+        let name: Arc<str> = self.make_method_name(method).into();
+        if let Ok(mut known) = known.write() {
+            known.insert(method.desc, Arc::clone(&name));
+        }
+        name
+    }
+
+    fn make_method_name(&self, method: &MethodRef) -> String {
+        if method.kind == MethodKind::Dynamic {
+            return self
+                .dynamic_name(method.desc)
+                .unwrap_or_else(|| format!("dynamic method {}", method.desc));
+        }
+        self.defined_name(method).unwrap_or_else(|| {
+            let module = self.module(method.module);
+            let of = if module.name.is_empty() {
+                format!("module {}", method.module)
+            } else {
+                module.name.clone()
+            };
+            format!("{of}!0x06{:06x}", method.rid)
+        })
+    }
+
+    fn dynamic_name(&self, desc: Addr) -> Option<String> {
+        let text = self.memory.ptr(desc + self.offsets.dynamic_method.name)?;
+        self.memory
+            .c_str(text, MAX_NAME)
+            .filter(|name| !name.is_empty())
+    }
+
+    fn defined_name(&self, method: &MethodRef) -> Option<String> {
+        let module = self.module(method.module);
+        let metadata = module.metadata.as_ref()?;
+        let name = metadata.method(method.rid)?.name;
+        // arrays have methods of the runtime's own, without rows
+        let path = metadata.type_path(metadata.method_owner(method.rid)?)?;
+        let simple = |handle: &Addr| simple_type_name(&self.handle_name(*handle));
+        let owner = self.ty(method.owner)?;
+        let args: Vec<String> = self.type_args(&owner).iter().map(simple).collect();
+        let own: Vec<String> = self.method_args(method).iter().map(simple).collect();
+        Some(names::method(&path, &args, &name, &own))
+    }
+}
