@@ -30,9 +30,7 @@ mod version;
 
 pub use code::{Code, CodeKind, MethodKind, MethodRef};
 pub use gap::Gap;
-pub use heap::{
-    BadObject, Heap, HeapObject, HeapShape, Reachable, Segment, SegmentKind, TypeCount,
-};
+pub use heap::{BadObject, Heap, HeapObject, HeapShape, Segment, SegmentKind, TypeCount};
 pub use layout::{Layout, MissingField};
 pub use modules::{DumpSource, Module};
 pub use objects::Place;

@@ -6,9 +6,9 @@ use crate::leaves::combinator_text;
 use crate::names::{Names, is_framework};
 use crate::threads::{Threads, display_name};
 use asynctriage_async_graph::{AsyncGraph, Class, Helper, Node, NodeId};
-use asynctriage_clr::{Reachable, Runtime};
+use asynctriage_clr::Runtime;
 use asynctriage_dump::Addr;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::OnceCell;
 use std::sync::Arc;
 
@@ -22,7 +22,8 @@ pub struct Analysis<'r, 'd> {
     pub(crate) http_pools: FxHashMap<Addr, HttpPool>,
     pub(crate) channel_waits: FxHashMap<Addr, ChannelWait>,
     names: Names,
-    reachable: OnceCell<Reachable>,
+    /// Those of the objects that chains begin with that a root of the garbage collector reaches.
+    reachable: OnceCell<FxHashSet<Addr>>,
 }
 
 impl std::fmt::Debug for Analysis<'_, '_> {
@@ -93,13 +94,22 @@ impl<'r, 'd> Analysis<'r, 'd> {
         }
     }
 
-    /// Whether a root of the garbage collector reaches an object. Found out for the whole heap at the first question.
+    /// Whether a root of the garbage collector reaches the object that a chain begins with.
     pub(crate) fn is_reachable(&self, object: Addr) -> bool {
+        match self.reachable.get() {
+            Some(reached) => reached.contains(&object),
+            None => !self.reached([object]).is_empty(),
+        }
+    }
+
+    /// Finds out once for all chains which of the objects that they begin with are reachable.
+    pub(crate) fn find_reachable(&self, innermost: impl IntoIterator<Item = Addr>) {
+        self.reachable.get_or_init(|| self.reached(innermost));
+    }
+
+    fn reached(&self, objects: impl IntoIterator<Item = Addr>) -> FxHashSet<Addr> {
         let heap = &self.graph.heap;
-        let reachable = self
-            .reachable
-            .get_or_init(|| self.rt.mark(heap, self.rt.roots(heap)));
-        reachable.contains(heap, object)
+        self.rt.reached(heap, &self.rt.roots(heap), objects)
     }
 
     pub(crate) fn type_name(&self, mt: Addr) -> Arc<str> {

@@ -68,6 +68,12 @@ impl Analysis<'_, '_> {
             .iter()
             .filter_map(|b| self.graph.node(*b))
             .collect();
+        self.find_reachable(
+            paths
+                .paths
+                .iter()
+                .filter_map(|p| Some(self.graph.object(p.innermost())?.addr)),
+        );
         for path in paths.paths {
             // what runs on a thread now is not waiting
             if !running.contains(&path.leaf) {

@@ -100,11 +100,7 @@ impl Analysis<'_, '_> {
             self.lift(path, &mut found);
         }
         // who reaches the innermost method reaches what it awaits, so one test is enough
-        let innermost = path
-            .frames
-            .first()
-            .and_then(|f| self.graph.object(*f))
-            .unwrap_or(node);
+        let innermost = self.graph.object(path.innermost()).unwrap_or(node);
         if !self.is_reachable(innermost.addr) {
             found.text = format!(
                 "nothing can complete this: no root of the garbage collector reaches it ({})",

@@ -18,6 +18,13 @@ pub(crate) struct Path {
     pub(crate) cycle: bool,
 }
 
+impl Path {
+    /// The innermost method, or what is waited for when there is none.
+    pub(crate) fn innermost(&self) -> NodeId {
+        self.frames.first().copied().unwrap_or(self.leaf)
+    }
+}
+
 /// All paths, up to a limit.
 #[derive(Debug, Default)]
 pub(crate) struct Paths {

@@ -169,30 +169,6 @@ impl Heap {
     }
 }
 
-/// Which objects the roots reach.
-#[derive(Debug, Default)]
-pub struct Reachable {
-    pub(super) marks: Vec<Bits>,
-    /// Number of objects reached.
-    pub count: u64,
-}
-
-impl Reachable {
-    /// Whether a root reaches the object.
-    #[must_use]
-    pub fn contains(&self, heap: &Heap, addr: Addr) -> bool {
-        let Some(index) = heap.segment_index(addr) else {
-            return false;
-        };
-        let offset = heap
-            .shape
-            .segments
-            .get(index)
-            .and_then(|s| addr.since(s.start));
-        matches!((self.marks.get(index), offset), (Some(bits), Some(at)) if bits.get(at))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

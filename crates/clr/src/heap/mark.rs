@@ -1,121 +1,195 @@
 //! Which objects the roots reach.
+//!
+//! Marking is bound by cache misses, so objects are taken from the stack in batches: the loads of one batch do not
+//! depend on each other and overlap. Threads share work by handing over half of a long stack.
 
-use super::index::{Bits, Heap, Reachable};
+use super::index::{GRANULE, Heap};
 use super::references::{RefMap, slots};
 use crate::runtime::Runtime;
 use asynctriage_dump::Addr;
-use rustc_hash::FxHashMap;
+use rayon::Scope;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+/// Objects whose headers are loaded together.
+const BATCH: usize = 16;
+/// A stack longer than this is worth sharing.
+const SHARE_ABOVE: usize = 4096;
+/// Objects between two looks at whether everything wanted has been found.
+const CHECK_EVERY: u64 = 1 << 18;
 
 impl Runtime<'_> {
-    /// Marks everything that `roots` reach, directly or through other objects. Words that are no object are ignored,
-    /// so stacks may be given as they are; a pointer into the middle of an object keeps it alive.
+    /// Those of `wanted` that the roots reach, directly or through other objects.
+    ///
+    /// Words that are no object are ignored, so stacks may be given as they are; a pointer into the middle of an object
+    /// keeps it alive. Ends as soon as all wanted objects are found: a heap without dead ones is rarely marked whole.
     #[must_use]
-    pub fn mark(&self, heap: &Heap, roots: impl IntoIterator<Item = Addr>) -> Reachable {
-        let marks = heap
-            .shape
-            .segments
-            .iter()
-            .zip(&heap.starts)
-            .map(|(_, s)| Bits(vec![0; s.0.len()]))
-            .collect();
-        let mut marker = Marker {
+    pub fn reached(
+        &self,
+        heap: &Heap,
+        roots: &[Addr],
+        wanted: impl IntoIterator<Item = Addr>,
+    ) -> FxHashSet<Addr> {
+        let wanted: Vec<Addr> = wanted.into_iter().filter(|w| heap.is_object(*w)).collect();
+        let marker = Marker {
             rt: self,
             heap,
-            marks,
-            maps: FxHashMap::default(),
-            todo: Vec::new(),
-            count: 0,
+            marks: heap.starts.iter().map(|s| zeros(s.0.len())).collect(),
+            wanted: &wanted,
+            found: AtomicUsize::new(0),
+            done: AtomicBool::new(wanted.is_empty()),
+            tasks: AtomicUsize::new(0),
         };
-        for root in roots {
-            let object = if heap.is_object(root) {
-                Some(root)
-            } else {
-                marker.interior(root)
-            };
-            if let Some(object) = object {
-                marker.push(object);
-                marker.drain();
-            }
-        }
-        Reachable {
-            marks: marker.marks,
-            count: marker.count,
-        }
+        let objects: Vec<Addr> = roots
+            .iter()
+            .filter_map(|r| marker.object_of(*r))
+            .filter(|o| marker.mark(*o))
+            .collect();
+        rayon::scope(|scope| marker.drain(scope, objects));
+        wanted
+            .iter()
+            .copied()
+            .filter(|w| marker.is_marked(*w))
+            .collect()
     }
+}
+
+fn zeros(words: usize) -> Vec<AtomicU64> {
+    std::iter::repeat_with(AtomicU64::default)
+        .take(words)
+        .collect()
 }
 
 struct Marker<'a, 'd> {
     rt: &'a Runtime<'d>,
     heap: &'a Heap,
-    marks: Vec<Bits>,
-    maps: FxHashMap<u64, (u64, u64, RefMap)>,
-    todo: Vec<Addr>,
-    count: u64,
+    marks: Vec<Vec<AtomicU64>>,
+    wanted: &'a [Addr],
+    /// How many of the wanted objects, from the first on, are known to be marked.
+    found: AtomicUsize,
+    done: AtomicBool,
+    /// Stacks being worked on.
+    tasks: AtomicUsize,
 }
 
-impl Marker<'_, '_> {
-    /// The object that an address points into.
-    fn interior(&self, addr: Addr) -> Option<Addr> {
-        let object = self.heap.object_at_or_before(addr)?;
+/// What scanning an object needs to know of its type.
+struct Scan {
+    base: u64,
+    component: u64,
+    map: RefMap,
+}
+
+impl<'a> Marker<'a, '_> {
+    /// The object that a word means: the object itself, or the one that it points into.
+    fn object_of(&self, word: Addr) -> Option<Addr> {
+        if self.heap.is_object(word) {
+            return Some(word);
+        }
+        let object = self.heap.object_at_or_before(word)?;
         let ty = self.rt.type_of(object)?;
-        (addr < object + self.rt.object_size(object, &ty) && ty.mt != self.rt.globals.free_mt)
-            .then_some(object)
+        let inside = word < object + self.rt.object_size(object, &ty);
+        (inside && ty.mt != self.rt.globals.free_mt).then_some(object)
     }
 
-    fn push(&mut self, object: Addr) {
-        let Some(index) = self.heap.segment_index(object) else {
-            return;
-        };
-        let offset = self
-            .heap
-            .shape
-            .segments
-            .get(index)
-            .and_then(|s| object.since(s.start));
-        let (Some(starts), Some(marks), Some(offset)) = (
-            self.heap.starts.get(index),
-            self.marks.get_mut(index),
-            offset,
-        ) else {
-            return;
-        };
-        if starts.get(offset) && !marks.get(offset) {
-            marks.set(offset);
-            self.count = self.count.saturating_add(1);
-            self.todo.push(object);
-        }
+    /// Word and bit of an object that starts at `addr`.
+    fn bit(&self, addr: Addr) -> Option<(&AtomicU64, u64)> {
+        let index = self.heap.segment_index(addr)?;
+        let granule = addr
+            .since(self.heap.shape.segments.get(index)?.start)?
+            .checked_div(GRANULE)?;
+        let word = usize::try_from(granule >> 6).ok()?;
+        let mask = 1_u64 << (granule & 63);
+        let starts = self.heap.starts.get(index)?.0.get(word)?;
+        (starts & mask != 0 && addr.0 & 7 == 0).then_some((self.marks.get(index)?.get(word)?, mask))
     }
 
-    fn drain(&mut self) {
-        let memory = self.rt.memory;
+    /// Marks an object; whether it was not marked before.
+    fn mark(&self, addr: Addr) -> bool {
+        self.bit(addr).is_some_and(|(word, mask)| {
+            word.load(Ordering::Relaxed) & mask == 0
+                && word.fetch_or(mask, Ordering::Relaxed) & mask == 0
+        })
+    }
+
+    fn is_marked(&self, addr: Addr) -> bool {
+        self.bit(addr)
+            .is_some_and(|(word, mask)| word.load(Ordering::Relaxed) & mask != 0)
+    }
+
+    /// Whether all wanted objects are marked by now.
+    fn all_found(&self) -> bool {
+        let from = self.found.load(Ordering::Relaxed);
+        let rest = self.wanted.get(from..).unwrap_or_default();
+        let more = rest.iter().take_while(|w| self.is_marked(**w)).count();
+        self.found
+            .fetch_max(from.saturating_add(more), Ordering::Relaxed);
+        more == rest.len()
+    }
+
+    /// Marks what hangs on the objects of a stack.
+    fn drain<'s>(&'s self, scope: &Scope<'s>, mut todo: Vec<Addr>) {
+        self.tasks.fetch_add(1, Ordering::Relaxed);
+        let mut scans: FxHashMap<u64, Scan> = FxHashMap::default();
         let mut found = Vec::new();
-        while let Some(object) = self.todo.pop() {
-            let Some(mt) = memory.u64(object) else {
-                continue;
-            };
-            let rt = self.rt;
-            let (base, component, map) = self.maps.entry(mt & !7).or_insert_with_key(|mt| {
-                let ty = rt.ty(Addr(*mt));
-                let (base, component) = ty.as_ref().map_or((0, 0), |t| {
-                    (u64::from(t.base_size), u64::from(t.component_size))
-                });
-                (base, component, rt.ref_map(Addr(*mt)))
+        let mut since_check = 0_u64;
+        while !todo.is_empty() && !self.done.load(Ordering::Relaxed) {
+            let batch = todo.split_off(todo.len().saturating_sub(BATCH));
+            let headers: [u64; BATCH] = std::array::from_fn(|i| {
+                batch
+                    .get(i)
+                    .and_then(|o| self.rt.memory.u64(*o))
+                    .unwrap_or(0)
             });
-            if matches!(map, RefMap::None) {
-                continue;
+            for (object, header) in batch.iter().zip(headers) {
+                let scan = scans
+                    .entry(header & !7)
+                    .or_insert_with_key(|mt| self.scan_of(Addr(*mt)));
+                self.scan(*object, scan, &mut found);
             }
-            let elements = if *component == 0 {
-                0
-            } else {
-                memory.u32(object + 8).map_or(0, u64::from)
-            };
-            let size = base.saturating_add(component.saturating_mul(elements));
-            slots(memory, map, object, size, &mut |_, target| {
-                found.push(target);
-            });
-            for target in found.drain(..) {
-                self.push(target);
+            todo.extend(found.drain(..).filter(|o| self.mark(*o)));
+            if todo.len() > SHARE_ABOVE
+                && self.tasks.load(Ordering::Relaxed) < rayon::current_num_threads()
+            {
+                let half = todo.split_off(todo.len() >> 1);
+                scope.spawn(move |scope| self.drain(scope, half));
+            }
+            since_check = since_check.saturating_add(BATCH as u64);
+            if since_check >= CHECK_EVERY {
+                since_check = 0;
+                if self.all_found() {
+                    self.done.store(true, Ordering::Relaxed);
+                }
             }
         }
+        self.tasks.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn scan_of(&self, mt: Addr) -> Scan {
+        let (base, component) = self.rt.ty(mt).map_or((0, 0), |t| {
+            (u64::from(t.base_size), u64::from(t.component_size))
+        });
+        Scan {
+            base,
+            component,
+            map: self.rt.ref_map(mt),
+        }
+    }
+
+    fn scan(&self, object: Addr, scan: &Scan, found: &mut Vec<Addr>) {
+        if matches!(scan.map, RefMap::None) {
+            return;
+        }
+        let memory = self.rt.memory;
+        let elements = if scan.component == 0 {
+            0
+        } else {
+            memory.u32(object + 8).map_or(0, u64::from)
+        };
+        let size = scan
+            .base
+            .saturating_add(scan.component.saturating_mul(elements));
+        slots(memory, &scan.map, object, size, &mut |_, target| {
+            found.push(target);
+        });
     }
 }

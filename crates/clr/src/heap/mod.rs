@@ -6,5 +6,5 @@ mod references;
 mod segments;
 mod walk;
 
-pub use index::{BadObject, Heap, HeapObject, Reachable, TypeCount};
+pub use index::{BadObject, Heap, HeapObject, TypeCount};
 pub use segments::{HeapShape, Segment, SegmentKind};

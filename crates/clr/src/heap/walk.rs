@@ -19,6 +19,14 @@ const MAX_BAD: usize = 1000;
 /// An object larger than this is a torn size: the runtime's limit for one array is 2 GiB of elements of 8 bytes.
 const MAX_OBJECT: u64 = 1 << 35;
 
+/// Types remembered by the hot loop.
+const RECENT: usize = 256;
+
+/// Where a type is remembered: MethodTables stand 8 bytes apart or more, and near one another.
+fn recent_slot(mt: u64) -> usize {
+    usize::from(((mt >> 3) ^ (mt >> 11)).to_le_bytes()[0])
+}
+
 /// What the walk needs to know of a type.
 #[derive(Clone, Copy)]
 struct Shape {
@@ -202,7 +210,8 @@ impl Walker<'_, '_> {
     /// Walks bytes that stand side by side; the hot loop.
     fn stretch(&mut self, segment: &Segment, start: Addr, bytes: &[u8], starts: &mut Bits) -> Stop {
         let mut at = start;
-        let mut last: Option<Shape> = None;
+        // types alternate, so the last one alone is rarely the next one
+        let mut recent = [None::<Shape>; RECENT];
         let mut context = self.next_context(at);
         loop {
             if let Some((pointer, limit)) = context
@@ -222,14 +231,19 @@ impl Walker<'_, '_> {
             };
             let [m0, m1, m2, m3, m4, m5, m6, m7, c0, c1, c2, c3, ..] = *head;
             let mt = u64::from_le_bytes([m0, m1, m2, m3, m4, m5, m6, m7]) & !7;
-            let shape = match last {
-                Some(shape) if shape.mt == mt => shape,
-                _ => match self.shape_of(mt) {
-                    Some(shape) => shape,
-                    None => return Stop::Bad(at),
-                },
+            let slot = recent.get_mut(recent_slot(mt));
+            let shape = match slot {
+                Some(Some(shape)) if shape.mt == mt => *shape,
+                slot => {
+                    let Some(shape) = self.shape_of(mt) else {
+                        return Stop::Bad(at);
+                    };
+                    if let Some(slot) = slot {
+                        *slot = Some(shape);
+                    }
+                    shape
+                }
             };
-            last = Some(shape);
             let count = u64::from(u32::from_le_bytes([c0, c1, c2, c3]));
             let size = shape
                 .base
