@@ -42,8 +42,6 @@ pub(crate) struct Groups {
     pub(crate) cut: bool,
     /// For each blocked wait the group that ends at it.
     pub(crate) by_wait: FxHashMap<NodeId, String>,
-    /// For each request object the group of its chain.
-    pub(crate) by_request: FxHashMap<String, String>,
 }
 
 /// Which groups and how many members are wanted.

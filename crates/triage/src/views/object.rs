@@ -199,7 +199,7 @@ fn decoded(analysis: &Analysis<'_, '_>, addr: Addr, options: ObjectOptions) -> V
         out.push(Decoded {
             name: name.into(),
             value,
-        })
+        });
     };
     if let Some(text) = analysis.rt.text(addr) {
         add(
