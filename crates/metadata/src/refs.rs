@@ -10,6 +10,8 @@ use crate::token::{Token, TypeToken};
 const MAX_DEPTH: usize = 64;
 /// Most parts of a printed type: type specifications can refer to each other and grow without end.
 const MAX_PARTS: usize = 2048;
+/// A printed type ends after about this many bytes.
+const MAX_TEXT: usize = 16 << 10;
 
 /// A type of another module.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,7 +144,7 @@ struct Printer<'a, S> {
 impl<S: Source> Printer<'_, S> {
     fn ty(&mut self, ty: &SigType, depth: usize) {
         self.parts_left = self.parts_left.saturating_sub(1);
-        if self.parts_left == 0 || depth > MAX_DEPTH {
+        if self.parts_left == 0 || depth > MAX_DEPTH || self.out.len() > MAX_TEXT {
             self.out.push_str("...");
             return;
         }

@@ -9,6 +9,10 @@ use std::fmt;
 
 /// Types nested deeper than this have no name. Compilers stop long before.
 const MAX_NESTING: usize = 64;
+/// Types with longer names, nesting included, have none. The longest of .NET's own libraries has 250 bytes.
+const MAX_FULL_NAME: usize = 16 << 10;
+/// Bytes of names that an index holds at most. Those of .NET's largest library take 1 MiB.
+const MAX_INDEX: usize = 64 << 20;
 /// `TypeAttributes.VisibilityMask`; values above 1 are those of nested types.
 const VISIBILITY: u32 = 7;
 
@@ -123,22 +127,18 @@ impl<S: Source> Metadata<S> {
     fn path_of(&self, rid: u32, enclosing: impl Fn(u32) -> Option<u32>) -> Option<TypePath> {
         let mut path = TypePath::default();
         let mut rid = rid;
-        for _ in 0..MAX_NESTING {
+        let mut length = 0_usize;
+        while path.segments.len() < MAX_NESTING && length < MAX_FULL_NAME {
             let row = self.row(Table::TypeDef, rid)?;
-            path.segments.push(self.string(row.cell(1))?);
-            let outer = if row.cell(0) & VISIBILITY > 1 {
-                Some(enclosing(rid)?)
-            } else {
-                None
-            };
-            match outer {
-                Some(outer) => rid = outer,
-                None => {
-                    path.namespace = self.string(row.cell(2))?;
-                    path.segments.reverse();
-                    return Some(path);
-                }
+            let name = self.string(row.cell(1))?;
+            length = length.saturating_add(name.len());
+            path.segments.push(name);
+            if row.cell(0) & VISIBILITY <= 1 {
+                path.namespace = self.string(row.cell(2))?;
+                path.segments.reverse();
+                return Some(path);
             }
+            rid = enclosing(rid)?;
         }
         None
     }
@@ -165,14 +165,14 @@ impl<S: Source> Metadata<S> {
     /// The type `name` that is nested directly in type `outer`.
     #[must_use]
     pub fn find_nested_type(&self, outer: u32, name: &str) -> Option<u32> {
-        self.rows_with_outer(outer).find(|rid| {
+        self.nested_types(outer).find(|rid| {
             self.cell(Table::TypeDef, *rid, 1)
                 .is_some_and(|offset| self.string_is(offset, name))
         })
     }
 
     /// The types that are nested directly in type `outer`. Goes through all nested types.
-    pub fn rows_with_outer(&self, outer: u32) -> impl Iterator<Item = u32> + '_ {
+    pub fn nested_types(&self, outer: u32) -> impl Iterator<Item = u32> + '_ {
         (1..=self.rows(Table::NestedClass))
             .filter(move |row| self.cell(Table::NestedClass, *row, 1) == Some(outer))
             .filter_map(|row| self.cell(Table::NestedClass, row, 0))
@@ -190,9 +190,15 @@ impl<S: Source> Metadata<S> {
             })
             .collect();
         let mut by_name = HashMap::new();
+        let mut bytes = 0_usize;
         for rid in 1..=self.rows(Table::TypeDef) {
             if let Some(path) = self.path_of(rid, |inner| outer.get(&inner).copied()) {
-                by_name.entry(path.to_string()).or_insert(rid);
+                let name = path.to_string();
+                bytes = bytes.saturating_add(name.len());
+                if bytes > MAX_INDEX {
+                    break;
+                }
+                by_name.entry(name).or_insert(rid);
             }
         }
         TypeIndex { by_name }

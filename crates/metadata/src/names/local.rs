@@ -1,5 +1,7 @@
 //! Names of locals that a compiler made fields of.
 
+use super::shape::bracketed;
+
 /// What a field of a state machine or of a closure is in the source.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum LocalName {
@@ -60,7 +62,7 @@ pub fn hoisted_local(field: &str) -> Option<LocalName> {
 
 /// `<name>N__rest`: N says what it is.
 fn c_sharp(field: &str) -> Option<LocalName> {
-    let (name, rest) = field.strip_prefix('<')?.rsplit_once('>')?;
+    let (name, rest) = bracketed(field)?;
     let (kind, tail) = rest.split_once("__")?;
     Some(match (kind, name) {
         ("1", "") => LocalName::State,
@@ -69,6 +71,7 @@ fn c_sharp(field: &str) -> Option<LocalName> {
         ("2", "") => LocalName::Current,
         ("4", "") => LocalName::This,
         ("8", "") => LocalName::Closure,
+        ("3", "") if tail == "<>4__this" => LocalName::This,
         ("3", "") if !tail.is_empty() => LocalName::Original(tail.to_owned()),
         ("5", "") | ("7" | "s" | "l" | "v" | "w" | "x", _) => LocalName::Temporary,
         ("5", name) => LocalName::Local(name.to_owned()),

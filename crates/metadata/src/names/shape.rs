@@ -48,15 +48,18 @@ fn split_number(name: &str, mark: char) -> Option<(&str, usize)> {
 }
 
 /// The inside of the angle brackets that a name begins with, and what follows them.
-fn bracketed(name: &str) -> Option<(&str, &str)> {
+pub(super) fn bracketed(name: &str) -> Option<(&str, &str)> {
     let close = closing_bracket(name)?;
     Some((name.get(1..close)?, name.get(close.checked_add(1)?..)?))
 }
 
+/// Brackets that enclose more than this do not count: looking for each one's end must not take long.
+const MAX_BRACKETED: usize = 4096;
+
 /// Where the bracket closes that `text` begins with.
 pub(super) fn closing_bracket(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
-    for (at, byte) in text.bytes().enumerate() {
+    for (at, byte) in text.bytes().enumerate().take(MAX_BRACKETED) {
         match byte {
             b'<' => depth = depth.checked_add(1)?,
             b'>' => depth = depth.checked_sub(1)?,
