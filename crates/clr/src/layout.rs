@@ -1,8 +1,9 @@
 //! Where the fields of the runtime's own structures are: data files by version, and what the process says of itself.
 //!
 //! The built-in tables stand in `layouts/`: `coreclr.json` holds what is the same in every supported version, one file
-//! per operating system, architecture and minor version holds the rest, each with the evidence for it. Where the
-//! process carries a contract descriptor, its offsets are laid over the table's.
+//! per operating system, architecture and minor version holds the rest, each with the evidence for it. A table may say
+//! that it is like another one: structures that it does not list are the same there. Where the process carries a
+//! contract descriptor, its offsets are laid over the table's.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -23,13 +24,16 @@ pub(crate) struct Applies {
 #[derive(Debug, Deserialize)]
 struct TableFile {
     applies: Applies,
+    /// The table that holds the structures which this one does not list.
+    #[serde(default)]
+    like: Option<String>,
     evidence: Vec<String>,
     dac_table: BTreeMap<String, u64>,
     types: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
 const COMMON: &str = include_str!("../layouts/coreclr.json");
-const TABLES: [(&str, &str); 4] = [
+const TABLES: [(&str, &str); 9] = [
     (
         "linux-x64-8.0",
         include_str!("../layouts/linux-x64-8.0.json"),
@@ -46,7 +50,23 @@ const TABLES: [(&str, &str); 4] = [
         "linux-x64-11.0",
         include_str!("../layouts/linux-x64-11.0.json"),
     ),
+    (
+        "linux-arm64-9.0",
+        include_str!("../layouts/linux-arm64-9.0.json"),
+    ),
+    (
+        "linux-arm64-10.0",
+        include_str!("../layouts/linux-arm64-10.0.json"),
+    ),
+    ("win-x64-8.0", include_str!("../layouts/win-x64-8.0.json")),
+    ("win-x64-9.0", include_str!("../layouts/win-x64-9.0.json")),
+    ("win-x64-10.0", include_str!("../layouts/win-x64-10.0.json")),
 ];
+
+fn table(name: &str) -> Option<TableFile> {
+    let (_, text) = TABLES.iter().find(|(n, _)| *n == name)?;
+    serde_json::from_str(text).ok()
+}
 
 /// A field that neither the table nor the process's descriptor knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -73,8 +93,8 @@ impl Layout {
     /// The built-in tables for an operating system and processor (`linux`, `x64`), newest version last.
     pub(crate) fn built_in(os: &str, arch: &str) -> Vec<Self> {
         let common: Option<TableFile> = serde_json::from_str(COMMON).ok();
-        let tables = TABLES.iter().filter_map(|(name, text)| {
-            let table: TableFile = serde_json::from_str(text).ok()?;
+        let tables = TABLES.iter().filter_map(|(name, _)| {
+            let table = table(name)?;
             let mut layout = Self {
                 name,
                 applies: table.applies,
@@ -83,6 +103,12 @@ impl Layout {
                 dac_table: table.dac_table,
                 from_descriptor: 0,
             };
+            // a structure that the table lists is all its own: a field that differs must not come from elsewhere
+            let mut alike = table.like.and_then(|name| self::table(&name)?.types.into());
+            if let Some(types) = &mut alike {
+                types.retain(|ty, _| !table.types.contains_key(ty));
+            }
+            layout.lay_over(alike.unwrap_or_default());
             layout.lay_over(table.types);
             Some(layout)
         });
@@ -290,7 +316,11 @@ mod tests {
 
     #[test]
     fn every_built_in_table_parses_and_resolves() {
-        let tables = Layout::built_in("linux", "x64");
+        let platforms = [("linux", "x64"), ("linux", "arm64"), ("windows", "x64")];
+        let tables: Vec<_> = platforms
+            .iter()
+            .flat_map(|(os, arch)| Layout::built_in(os, arch))
+            .collect();
         assert_eq!(tables.len(), TABLES.len());
         for table in tables {
             Offsets::resolve(&table).unwrap_or_else(|e| panic!("{}: {e}", table.name()));
@@ -300,6 +330,15 @@ mod tests {
                 table.name()
             );
         }
+    }
+
+    #[test]
+    fn a_table_takes_whole_structures_from_the_one_it_is_like() {
+        let tables = Layout::built_in("windows", "x64");
+        let table = tables.iter().find(|t| t.name() == "win-x64-8.0").unwrap();
+        assert_eq!(table.get("PEImage", "LoadedImageLayout"), Some(120));
+        assert_eq!(table.get("Thread", "OSId"), Some(440));
+        assert_eq!(table.get("ThreadStore", "DeadCount"), None);
     }
 
     #[test]
