@@ -16,6 +16,7 @@
 //! | `heap`, `row` | single strings, blobs, GUIDs, rows and cells; binary search |
 //! | `types`, `members`, `refs`, `attributes` | the questions that callers ask |
 //! | `signature` | types and methods written as blobs |
+//! | [`il`] | method bodies: calls and awaits |
 //! | `names` | C# names |
 //!
 //! The bytes are untrusted: no query panics, and the work of each is bounded by the length of the source.
@@ -32,6 +33,7 @@
 
 mod attributes;
 mod heap;
+pub mod il;
 mod layout;
 mod members;
 mod metadata;
@@ -44,6 +46,8 @@ mod source;
 mod table;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 mod token;
 mod types;
 
