@@ -1,2 +1,76 @@
-//! Under construction.
-fn main() {}
+//! Checks, benchmarks and fixtures: `cargo xtask NAME`.
+#![expect(
+    clippy::print_stdout,
+    reason = "talks to the developer at the terminal"
+)]
+
+mod bench;
+mod ci;
+mod fuzz;
+mod schema;
+mod shell;
+mod tidy;
+mod trim;
+
+use anyhow::{Result, bail};
+
+/// A name, the function behind it, and what to say about it.
+type Task = (&'static str, fn(&[String]) -> Result<()>, &'static str);
+
+const TASKS: &[Task] = &[
+    (
+        "ci",
+        ci::all,
+        "everything below down to `schema`, then all tests",
+    ),
+    (
+        "check",
+        ci::check,
+        "formatting, clippy, tidy, schema; no tests",
+    ),
+    (
+        "tidy",
+        tidy::run,
+        "rules of the repository that no other tool checks",
+    ),
+    (
+        "schema",
+        schema::run,
+        "write crates/report/schema.json; with --check only compare",
+    ),
+    (
+        "trim",
+        trim::run,
+        "DUMP OUT: keep only what an analysis reads, gzip it, compare the reports",
+    ),
+    (
+        "bench",
+        bench::run,
+        "DUMP [RUNS]: time the release build against reading the file once",
+    ),
+    (
+        "fuzz",
+        fuzz::run,
+        "NAME SECONDS: run a target of crates/fuzz; without arguments list them",
+    ),
+];
+
+fn main() -> Result<()> {
+    let mut args = std::env::args().skip(1);
+    let Some(name) = args.next() else {
+        println!("cargo xtask NAME\n\n{}", help());
+        return Ok(());
+    };
+    let Some((_, task, _)) = TASKS.iter().find(|(n, ..)| *n == name) else {
+        bail!("no task `{name}`\n\n{}", help());
+    };
+    task(&args.collect::<Vec<_>>())
+}
+
+fn help() -> String {
+    let lines: Vec<_> = TASKS
+        .iter()
+        .map(|(name, _, help)| format!("  {name:8}{help}"))
+        .collect();
+    lines.join("\n")
+}
