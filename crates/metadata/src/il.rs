@@ -51,7 +51,13 @@ fn instructions(code: &[u8]) -> impl Iterator<Item = (u32, u8, &[u8])> {
             TWO_BYTES => (1, long_operand(*rest.first()?)),
             SWITCH => {
                 let targets = u32::from_le_bytes(*rest.first_chunk()?);
-                (0, usize::try_from(targets).ok()?.checked_mul(4)?.checked_add(4)?)
+                (
+                    0,
+                    usize::try_from(targets)
+                        .ok()?
+                        .checked_mul(4)?
+                        .checked_add(4)?,
+                )
             }
             _ => (0, operand(opcode)),
         };
@@ -66,8 +72,21 @@ fn instructions(code: &[u8]) -> impl Iterator<Item = (u32, u8, &[u8])> {
 const fn operand(opcode: u8) -> usize {
     match opcode {
         0x0e..=0x13 | 0x1f | 0x2b..=0x37 | 0xde => 1,
-        0x20 | 0x22 | 0x27..=0x29 | 0x38..=0x44 | 0x6f..=0x75 | 0x79 | 0x7b..=0x81 | 0x8c
-        | 0x8d | 0x8f | 0xa3..=0xa5 | 0xc2 | 0xc6 | 0xd0 | 0xdd => 4,
+        0x20
+        | 0x22
+        | 0x27..=0x29
+        | 0x38..=0x44
+        | 0x6f..=0x75
+        | 0x79
+        | 0x7b..=0x81
+        | 0x8c
+        | 0x8d
+        | 0x8f
+        | 0xa3..=0xa5
+        | 0xc2
+        | 0xc6
+        | 0xd0
+        | 0xdd => 4,
         0x21 | 0x23 => 8,
         _ => 0,
     }
