@@ -203,7 +203,7 @@ fn folded(page: &mut Page<'_>, hidden: &[Frame]) {
 
 /// Where the awaits stand: behind the longest method that leaves room for them.
 fn method_column<'f>(page: &Page<'_>, frames: impl Iterator<Item = &'f Frame>) -> usize {
-    let most = page.width().saturating_sub(6).saturating_mul(2) / 3;
+    let most = page.width().saturating_sub(6).saturating_mul(4) / 5;
     frames
         .map(|f| page.span(Role::Plain, &f.method).width())
         .filter(|w| *w <= most)

@@ -56,6 +56,12 @@ impl TextOptions {
     }
 }
 
+/// `text` out of a dump or a command line with everything escaped that a terminal would act on; one line stays one line.
+#[must_use]
+pub fn printable(text: &str) -> String {
+    escape::clean(text, false)
+}
+
 /// The whole report as text; ends with a newline.
 #[must_use]
 pub fn text(report: &Report, options: &TextOptions) -> String {

@@ -1,0 +1,273 @@
+//! The command line. This file holds all of it, so that help texts and manual pages come from one place.
+
+use asynctriage_report::{Address, Severity};
+use clap::{Args, FromArgMatches, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  asynctriage hang.dmp                         what hangs, why, who is affected, what to do
+  asynctriage hang.dmp -v                      every frame, address and piece of evidence
+  asynctriage hang.dmp --method Checkout       only chains through a method
+  asynctriage hang.dmp --leaf semaphore        only chains that wait for semaphores
+  asynctriage hang.dmp --format json -o r.json the whole report for tools and tickets
+  asynctriage tree hang.dmp                    all chains merged, from the requests inwards
+  asynctriage show hang.dmp 7f12000010a0       one object of a chain
+  asynctriage ./tree                           a dump whose name is that of a command
+
+Exit status:
+  0    the report was written
+  1    a finding is as severe as --fail-on says, or more
+  2    the command line is wrong
+  3    the input cannot be read or is not a dump
+  4    the dump holds no .NET runtime that is supported
+  5    the report is incomplete and --strict was given
+  70   an error in asynctriage itself
+  130  interrupted";
+
+const ABOUT: &str = "Says which requests of a hung .NET process wait on which awaits";
+
+const LONG_ABOUT: &str = "\
+Says which requests of a hung .NET process wait on which awaits
+
+Opens a dump of a .NET 8 to 11 process and prints the async chains that wait in it: from the innermost wait through \
+every await to the request, job or thread they belong to. Needs no SDK, no debugger, no symbols and no network.";
+
+/// What the command line asks for.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// The report; what a command line without a command means.
+    #[command(skip)]
+    Triage(ReportArgs),
+    /// Merge all chains into one tree, from their roots inwards
+    Tree(ReportArgs),
+    /// List async methods and tasks one by one
+    Tasks(TasksArgs),
+    /// Count the objects of the heap by type
+    Heap(HeapArgs),
+    /// Show one object: its fields, what it means, what refers to it
+    Show(ShowArgs),
+}
+
+impl Command {
+    /// The definition of the whole command line.
+    pub(crate) fn definition() -> clap::Command {
+        let definition = clap::Command::new("asynctriage")
+            .version(env!("CARGO_PKG_VERSION"))
+            .arg_required_else_help(true)
+            .args_conflicts_with_subcommands(true)
+            .subcommand_negates_reqs(true)
+            .disable_help_subcommand(true)
+            .max_term_width(100);
+        Self::augment_subcommands(ReportArgs::augment_args(definition))
+            .subcommand_required(false)
+            .about(ABOUT)
+            .long_about(LONG_ABOUT)
+            .after_help("--help shows examples and the exit status.")
+            .after_long_help(EXAMPLES)
+    }
+
+    /// The command line of this process; an error may also be a request for help.
+    pub(crate) fn from_command_line() -> Result<Self, clap::Error> {
+        let matches = Self::definition().try_get_matches()?;
+        if matches.subcommand_name().is_some() {
+            Self::from_arg_matches(&matches)
+        } else {
+            ReportArgs::from_arg_matches(&matches).map(Self::Triage)
+        }
+    }
+
+    /// What all commands have.
+    pub(crate) fn output(&self) -> &OutputArgs {
+        match self {
+            Self::Triage(args) | Self::Tree(args) => &args.output,
+            Self::Tasks(args) => &args.output,
+            Self::Heap(args) => &args.output,
+            Self::Show(args) => &args.output,
+        }
+    }
+}
+
+/// What to analyse and what of it to report.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// The dump: an ELF core by createdump, gcore or the kernel; .gz and .zst are unpacked
+    #[arg(value_name = "DUMP")]
+    pub(crate) dump: PathBuf,
+    /// Say how long each phase took
+    #[arg(long)]
+    pub(crate) timings: bool,
+    #[command(flatten)]
+    pub(crate) filters: FilterArgs,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+    #[command(flatten)]
+    pub(crate) gates: GateArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TasksArgs {
+    /// The dump
+    #[arg(value_name = "DUMP")]
+    pub(crate) dump: PathBuf,
+    /// List finished tasks, too
+    #[arg(long)]
+    pub(crate) completed: bool,
+    /// How many tasks are listed
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) limit: usize,
+    /// List all tasks
+    #[arg(long, conflicts_with = "limit")]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) filters: FilterArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HeapArgs {
+    /// The dump
+    #[arg(value_name = "DUMP")]
+    pub(crate) dump: PathBuf,
+    /// Only types whose name contains TEXT; repeat for more
+    #[arg(long = "type", value_name = "TEXT")]
+    pub(crate) types: Vec<String>,
+    /// What comes first
+    #[arg(long, value_enum, default_value_t = HeapSort::Bytes)]
+    pub(crate) sort: HeapSort,
+    /// How many types are listed
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub(crate) limit: usize,
+    /// List all types
+    #[arg(long, conflicts_with = "limit")]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// The dump
+    #[arg(value_name = "DUMP")]
+    pub(crate) dump: PathBuf,
+    /// The object: up to 16 hexadecimal digits, with or without 0x
+    #[arg(value_name = "ADDRESS")]
+    pub(crate) address: Address,
+    /// How many fields, elements and references are listed
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) limit: usize,
+    /// List them all
+    #[arg(long, conflicts_with = "limit")]
+    pub(crate) all: bool,
+    /// Print the values of fields and strings; they may be secrets of the process
+    #[arg(long)]
+    pub(crate) show_values: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// A chain is kept when it passes each kind of filter that is given; within one kind, one match is enough.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Filters")]
+pub(crate) struct FilterArgs {
+    /// Keep what has a frame whose raw type name contains TEXT; repeat for more
+    #[arg(long = "type", value_name = "TEXT")]
+    pub(crate) types: Vec<String>,
+    /// Keep what has a frame whose method contains TEXT; repeat for more
+    #[arg(long = "method", value_name = "TEXT")]
+    pub(crate) methods: Vec<String>,
+    /// Keep what waits for something with TEXT in its kind or its description; repeat for more
+    #[arg(long = "leaf", value_name = "TEXT")]
+    pub(crate) leaves: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Amount")]
+pub(crate) struct LimitArgs {
+    /// How many chains of a group are listed by address
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(crate) limit: usize,
+    /// List everything: all groups, all chains, those of the framework that wait for work, too
+    #[arg(long, conflicts_with = "limit")]
+    pub(crate) all: bool,
+}
+
+/// What a script wants to know.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Exit status")]
+pub(crate) struct GateArgs {
+    /// Exit with 1 when a finding is as severe as this, or more
+    #[arg(long, value_name = "SEVERITY", value_enum)]
+    pub(crate) fail_on: Option<FailOn>,
+    /// Exit with 5 when something could not be read
+    #[arg(long)]
+    pub(crate) strict: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputArgs {
+    /// Text for people or JSON for programs
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    /// Write to FILE instead of the standard output; an existing file is kept
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Replace an existing FILE; never the dump
+    #[arg(long, requires = "output")]
+    pub(crate) force: bool,
+    /// More detail; twice and three times also what asynctriage does, on the standard error
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// Columns of a line [default: those of the terminal, or 100]
+    #[arg(long, value_name = "COLUMNS")]
+    pub(crate) width: Option<usize>,
+    /// Colours; auto means on a terminal and without NO_COLOR
+    #[arg(long, value_enum, default_value_t = Color::Auto)]
+    pub(crate) color: Color,
+    /// Print nothing but ASCII
+    #[arg(long)]
+    pub(crate) ascii: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Text,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HeapSort {
+    /// The most bytes
+    Bytes,
+    /// The most objects
+    Count,
+}
+
+/// [`Severity`] as a word of the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FailOn {
+    Info,
+    Warning,
+    Critical,
+}
+
+impl From<FailOn> for Severity {
+    fn from(word: FailOn) -> Self {
+        match word {
+            FailOn::Info => Self::Info,
+            FailOn::Warning => Self::Warning,
+            FailOn::Critical => Self::Critical,
+        }
+    }
+}

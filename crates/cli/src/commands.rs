@@ -1,0 +1,208 @@
+//! What each command does: open the dump, ask the library, print the answer.
+
+use crate::args::{
+    Format, GateArgs, HeapArgs, HeapSort, OutputArgs, ReportArgs, ShowArgs, TasksArgs,
+};
+use crate::errors::CliError;
+use crate::exit::Exit;
+use crate::filter;
+use crate::output::Destination;
+use crate::progress::Progress;
+use asynctriage_clr::{Runtime, RuntimeError};
+use asynctriage_dump::{Addr, Dump, OpenOptions};
+use asynctriage_report::{self as report, Report, Severity, TextOptions};
+use asynctriage_triage::{Analysis, Options, analyse, views};
+use serde::Serialize;
+use std::path::Path;
+
+/// The report: what hangs, why, who is affected, what to do.
+pub(crate) fn triage(args: &ReportArgs) -> Result<Exit, CliError> {
+    whole(args, report::text)
+}
+
+/// The same, with its chains as a tree.
+pub(crate) fn tree(args: &ReportArgs) -> Result<Exit, CliError> {
+    whole(args, report::tree)
+}
+
+fn whole(
+    args: &ReportArgs,
+    render: impl Fn(&Report, &TextOptions) -> String,
+) -> Result<Exit, CliError> {
+    let destination = Destination::new(&args.output, &args.dump)?;
+    let progress = Progress::start("reading the dump");
+    let dump = open(&args.dump)?;
+    let options = Options {
+        members: if args.limits.all {
+            usize::MAX
+        } else {
+            args.limits.limit
+        },
+        idle_too: args.limits.all,
+        timings: args.timings,
+    };
+    let mut report = analyse(&dump, &options).map_err(no_runtime)?;
+    report.dump.path = args.dump.display().to_string();
+    filter::chains(&mut report, &args.filters);
+    drop(progress);
+    print(&destination, &args.output, args.limits.all, &report, render)?;
+    Ok(gate(&report, &args.gates))
+}
+
+/// The exit status of a report that was written; what was found weighs more than what could not be read.
+fn gate(report: &Report, gates: &GateArgs) -> Exit {
+    let worst = report.findings.iter().map(|f| f.severity).max();
+    let incomplete = report.dump.truncated || !report.gaps.is_empty();
+    match gates.fail_on.map(Severity::from) {
+        Some(limit) if worst.is_some_and(|worst| worst >= limit) => Exit::Finding,
+        _ if gates.strict && incomplete => Exit::Incomplete,
+        _ => Exit::Written,
+    }
+}
+
+/// Tasks and async methods one by one.
+pub(crate) fn tasks(args: &TasksArgs) -> Result<Exit, CliError> {
+    let destination = Destination::new(&args.output, &args.dump)?;
+    let progress = Progress::start("reading the dump");
+    let dump = open(&args.dump)?;
+    let runtime = Runtime::open(&dump).map_err(no_runtime)?;
+    let options = views::TaskOptions {
+        completed: args.completed,
+        filters: Vec::new(),
+        limit: usize::MAX,
+    };
+    let mut report = views::tasks(&Analysis::new(&runtime), &options);
+    filter::tasks(&mut report, &args.filters);
+    let hidden = report
+        .tasks
+        .len()
+        .saturating_sub(limit(args.limit, args.all));
+    report.tasks.truncate(limit(args.limit, args.all));
+    report.left_out = report.left_out.saturating_add(hidden as u64);
+    drop(progress);
+    print(&destination, &args.output, args.all, &report, report::tasks)?;
+    Ok(Exit::Written)
+}
+
+/// The heap by type.
+pub(crate) fn heap(args: &HeapArgs) -> Result<Exit, CliError> {
+    let destination = Destination::new(&args.output, &args.dump)?;
+    let progress = Progress::start("reading the dump");
+    let dump = open(&args.dump)?;
+    let runtime = Runtime::open(&dump).map_err(no_runtime)?;
+    let mut report = views::heap(&runtime, &args.types, usize::MAX);
+    match args.sort {
+        HeapSort::Bytes => report.types.sort_by_key(|t| std::cmp::Reverse(t.bytes)),
+        HeapSort::Count => report.types.sort_by_key(|t| std::cmp::Reverse(t.count)),
+    }
+    let hidden = report
+        .types
+        .len()
+        .saturating_sub(limit(args.limit, args.all));
+    report.types.truncate(limit(args.limit, args.all));
+    report.types_left_out = hidden as u64;
+    drop(progress);
+    print(&destination, &args.output, args.all, &report, report::heap)?;
+    Ok(Exit::Written)
+}
+
+/// One object.
+pub(crate) fn show(args: &ShowArgs) -> Result<Exit, CliError> {
+    let destination = Destination::new(&args.output, &args.dump)?;
+    let progress = Progress::start("reading the dump");
+    let dump = open(&args.dump)?;
+    let runtime = Runtime::open(&dump).map_err(no_runtime)?;
+    let options = views::ObjectOptions {
+        limit: limit(args.limit, args.all),
+        values: args.show_values,
+    };
+    let found = views::object(&Analysis::new(&runtime), Addr(args.address.0), options);
+    drop(progress);
+    let report = found.ok_or_else(|| {
+        CliError::new(
+            Exit::Usage,
+            format!("no object of .NET begins at {}", args.address),
+            "take an address from the report's members, or from asynctriage tasks",
+        )
+    })?;
+    print(
+        &destination,
+        &args.output,
+        args.all,
+        &report,
+        report::object,
+    )?;
+    Ok(Exit::Written)
+}
+
+fn limit(limit: usize, all: bool) -> usize {
+    if all { usize::MAX } else { limit }
+}
+
+fn open(path: &Path) -> Result<Dump, CliError> {
+    Dump::open(path, &OpenOptions::default()).map_err(|e| {
+        let message = format!("{} cannot be analysed", path.display());
+        let remedy = e.remedy();
+        CliError::new(Exit::Input, message, remedy).because(e)
+    })
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn no_runtime(error: RuntimeError) -> CliError {
+    CliError::new(Exit::NoRuntime, error.to_string(), error.remedy())
+}
+
+fn print<T: Serialize>(
+    destination: &Destination,
+    args: &OutputArgs,
+    all: bool,
+    report: &T,
+    render: impl Fn(&T, &TextOptions) -> String,
+) -> Result<(), CliError> {
+    let text = match args.format {
+        Format::Text => render(report, &destination.text_options(args, all)),
+        Format::Json => report::json(report).map_err(|e| {
+            CliError::new(
+                Exit::Internal,
+                "the report cannot be written as JSON",
+                "report this as an error of asynctriage",
+            )
+            .because(e)
+        })?,
+    };
+    destination.write(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::FailOn;
+    use asynctriage_report::{Finding, FindingKind, Gap};
+
+    #[test]
+    fn the_exit_status_follows_the_gates() {
+        let mut report = Report::default();
+        let strict = GateArgs {
+            strict: true,
+            fail_on: None,
+        };
+        let warnings = GateArgs {
+            strict: true,
+            fail_on: Some(FailOn::Warning),
+        };
+        assert_eq!(gate(&report, &warnings), Exit::Written);
+        report.gaps.push(Gap::default());
+        assert_eq!(gate(&report, &strict), Exit::Incomplete);
+        assert_eq!(gate(&report, &GateArgs::default()), Exit::Written);
+        report
+            .findings
+            .push(Finding::new(FindingKind::Idle, Severity::Info, "idle"));
+        assert_eq!(gate(&report, &warnings), Exit::Incomplete);
+        report.findings.push(Finding::new(
+            FindingKind::Bottleneck,
+            Severity::Critical,
+            "bad",
+        ));
+        assert_eq!(gate(&report, &warnings), Exit::Finding);
+    }
+}

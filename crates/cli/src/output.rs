@@ -1,0 +1,170 @@
+//! Where the report goes: the terminal, a pipe or a new file.
+
+use crate::args::{Color, OutputArgs};
+use crate::errors::CliError;
+use crate::exit::Exit;
+use anstream::{AutoStream, ColorChoice};
+use asynctriage_report::TextOptions;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Columns when there is no terminal to ask.
+const COLUMNS: usize = 100;
+
+/// Where to write, checked before the analysis so that a mistake does not cost its time.
+#[derive(Debug)]
+pub(crate) struct Destination {
+    file: Option<PathBuf>,
+    replace: bool,
+    color: ColorChoice,
+}
+
+impl Destination {
+    /// Refuses the dump itself, and an existing file without `--force`.
+    pub(crate) fn new(args: &OutputArgs, dump: &Path) -> Result<Self, CliError> {
+        if let Some(file) = &args.output {
+            check(file, dump, args.force)?;
+        }
+        let color = match args.color {
+            Color::Always => ColorChoice::Always,
+            Color::Never => ColorChoice::Never,
+            Color::Auto if args.output.is_some() => ColorChoice::Never,
+            Color::Auto => AutoStream::choice(&io::stdout()),
+        };
+        Ok(Self {
+            file: args.output.clone(),
+            replace: args.force,
+            color,
+        })
+    }
+
+    /// How text is laid out for this destination; `all` lifts the limits on rows.
+    pub(crate) fn text_options(&self, args: &OutputArgs, all: bool) -> TextOptions {
+        let terminal =
+            || terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
+        let asked = if self.file.is_some() {
+            None
+        } else {
+            terminal()
+        };
+        let width = args.width.or(asked).filter(|w| *w > 0).unwrap_or(COLUMNS);
+        let defaults = TextOptions::default();
+        TextOptions {
+            width,
+            unicode: !args.ascii,
+            color: self.color != ColorChoice::Never,
+            verbose: args.verbose,
+            rows: if all { None } else { defaults.rows },
+        }
+    }
+
+    /// Writes the whole text. A reader that stops reading, such as `head`, is no error.
+    pub(crate) fn write(&self, text: &str) -> Result<(), CliError> {
+        let Some(file) = &self.file else {
+            let mut out = AutoStream::new(io::stdout().lock(), self.color);
+            return match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+                Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(CliError::new(
+                    Exit::Usage,
+                    "cannot write the report",
+                    "check the device behind the standard output",
+                )
+                .because(e)),
+                _ => Ok(()),
+            };
+        };
+        let written = if self.replace {
+            replace(file, text)
+        } else {
+            create(file, text)
+        };
+        written.map_err(|e| {
+            let message = format!("cannot write {}", file.display());
+            CliError::new(
+                Exit::Usage,
+                message,
+                "name a file on a disk with space that you may write to",
+            )
+            .because(e)
+        })
+    }
+}
+
+fn check(file: &Path, dump: &Path, force: bool) -> Result<(), CliError> {
+    if is_same(file, dump) {
+        let message = format!("{} is the dump itself", file.display());
+        return Err(CliError::new(
+            Exit::Usage,
+            message,
+            "name another file with --output",
+        ));
+    }
+    if file.is_dir() {
+        let message = format!("{} is a directory", file.display());
+        return Err(CliError::new(Exit::Usage, message, "name a file in it"));
+    }
+    if file.is_file() && !force {
+        let message = format!("{} exists already", file.display());
+        return Err(CliError::new(
+            Exit::Usage,
+            message,
+            "name another file, or add --force to replace it",
+        ));
+    }
+    Ok(())
+}
+
+/// Whether two paths lead to one file, through links as well.
+fn is_same(a: &Path, b: &Path) -> bool {
+    match (fs::canonicalize(a), fs::canonicalize(b)) {
+        (Ok(one), Ok(other)) => one == other || is_same_inode(&one, &other),
+        _ => false,
+    }
+}
+
+#[cfg(unix)]
+fn is_same_inode(a: &Path, b: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let id = |path: &Path| fs::metadata(path).map(|m| (m.dev(), m.ino())).ok();
+    id(a).is_some() && id(a) == id(b)
+}
+
+#[cfg(not(unix))]
+fn is_same_inode(_: &Path, _: &Path) -> bool {
+    false
+}
+
+/// Writes a file that did not exist; a device such as `/dev/null` is written to as well.
+fn create(file: &Path, text: &str) -> io::Result<()> {
+    let is_device = fs::metadata(file).is_ok_and(|m| !m.is_file());
+    let mut out = OpenOptions::new()
+        .write(true)
+        .create_new(!is_device)
+        .open(file)?;
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    if written.is_err() && !is_device {
+        // half a report is worse than none; when it cannot be removed, the first error is still the one to tell
+        let _ = fs::remove_file(file);
+    }
+    written
+}
+
+/// Writes beside the old file and then takes its place, so that there is a whole file at any time.
+fn replace(file: &Path, text: &str) -> io::Result<()> {
+    if !fs::metadata(file).is_ok_and(|m| m.is_file()) {
+        return create(file, text);
+    }
+    let target = fs::canonicalize(file)?;
+    let mut name = target.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.tmp", std::process::id()));
+    let beside = target.with_file_name(name);
+    create(&beside, text)?;
+    let moved = File::open(&beside)
+        .and_then(|f| f.sync_all())
+        .and_then(|()| fs::rename(&beside, &target));
+    if moved.is_err() {
+        // as in `create`
+        let _ = fs::remove_file(&beside);
+    }
+    moved
+}

@@ -1,0 +1,133 @@
+//! The program as a user meets it: help, usage errors, input errors, exit status.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn run_in(folder: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_asynctriage"))
+        .args(args)
+        .current_dir(folder)
+        .env_remove("CLICOLOR_FORCE")
+        .env("COLUMNS", "100")
+        .output()
+        .expect("the program starts")
+}
+
+/// A folder of its own for each test, emptied.
+fn folder(test: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("the target folder is writable");
+    folder
+}
+
+fn shown(output: &Output) -> String {
+    format!(
+        "exit {}\n--- out\n{}--- err\n{}",
+        output.status.code().expect("no signal"),
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+#[test]
+fn help() {
+    let folder = folder("help");
+    insta::assert_snapshot!("help_short", shown(&run_in(&folder, &["-h"])));
+    for args in [
+        &["--help"][..],
+        &["tree", "--help"],
+        &["tasks", "--help"],
+        &["heap", "--help"],
+        &["show", "--help"],
+    ] {
+        let name = format!(
+            "help_{}",
+            args.first().expect("never empty").trim_start_matches('-')
+        );
+        insta::assert_snapshot!(name, shown(&run_in(&folder, args)));
+    }
+}
+
+#[test]
+fn no_argument_is_a_usage_error_with_help() {
+    let output = run_in(&folder("none"), &[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("Usage: asynctriage"));
+}
+
+#[test]
+fn usage_errors() {
+    let folder = folder("usage");
+    let cases: [&[&str]; 6] = [
+        &["--format", "xml", "a.dmp"],
+        &["show", "a.dmp", "zebra"],
+        &["a.dmp", "--force"],
+        &["a.dmp", "--limit", "3", "--all"],
+        &["--format", "json"],
+        &["a.dmp", "b.dmp"],
+    ];
+    let all: Vec<String> = cases
+        .iter()
+        .map(|args| format!("$ {}\n{}", args.join(" "), shown(&run_in(&folder, args))))
+        .collect();
+    insta::assert_snapshot!(all.join("\n"));
+}
+
+#[test]
+fn inputs_that_are_no_dumps() {
+    let folder = folder("inputs");
+    std::fs::write(folder.join("empty.dmp"), "").expect("writable");
+    std::fs::write(folder.join("text.dmp"), "not a dump at all\n").expect("writable");
+    std::fs::create_dir(folder.join("folder.dmp")).expect("writable");
+    let all: Vec<String> = ["missing.dmp", "empty.dmp", "text.dmp", "folder.dmp"]
+        .map(|name| format!("$ {name}\n{}", shown(&run_in(&folder, &[name]))))
+        .to_vec();
+    insta::assert_snapshot!(all.join("\n"));
+    for command in ["tree", "tasks", "heap"] {
+        assert_eq!(
+            run_in(&folder, &[command, "text.dmp"]).status.code(),
+            Some(3),
+            "{command}"
+        );
+    }
+    assert_eq!(
+        run_in(&folder, &["show", "text.dmp", "0x10"]).status.code(),
+        Some(3)
+    );
+}
+
+#[test]
+fn a_dump_named_like_a_command_is_reached_by_its_path() {
+    let folder = folder("named");
+    std::fs::write(folder.join("tree"), "not a dump").expect("writable");
+    assert_eq!(run_in(&folder, &["./tree"]).status.code(), Some(3));
+    assert_eq!(run_in(&folder, &["tree"]).status.code(), Some(2));
+}
+
+#[test]
+fn existing_files_and_the_dump_are_kept() {
+    let folder = folder("kept");
+    std::fs::write(folder.join("a.dmp"), "not a dump").expect("writable");
+    std::fs::write(folder.join("old.json"), "old").expect("writable");
+    std::fs::hard_link(folder.join("a.dmp"), folder.join("b.dmp")).expect("one file system");
+    let cases: [&[&str]; 4] = [
+        &["a.dmp", "-o", "old.json"],
+        &["a.dmp", "-o", "a.dmp", "--force"],
+        &["a.dmp", "-o", "b.dmp", "--force"],
+        &["a.dmp", "-o", "."],
+    ];
+    let all: Vec<String> = cases
+        .iter()
+        .map(|args| format!("$ {}\n{}", args.join(" "), shown(&run_in(&folder, args))))
+        .collect();
+    insta::assert_snapshot!(all.join("\n"));
+    assert_eq!(
+        std::fs::read_to_string(folder.join("old.json")).expect("kept"),
+        "old"
+    );
+    assert_eq!(
+        std::fs::read_to_string(folder.join("a.dmp")).expect("kept"),
+        "not a dump"
+    );
+}
