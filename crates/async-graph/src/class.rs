@@ -211,22 +211,17 @@ fn by_hierarchy(rt: &Runtime<'_>, ty: &Type) -> Option<Class> {
     None
 }
 
-/// Own continuation fields, or the BCL's core embedded.
+/// Awaited through a ValueTask: it implements `IValueTaskSource` or its generic form.
 fn is_source(rt: &Runtime<'_>, ty: &Type) -> bool {
-    if rt
-        .definition_name(ty)
-        .starts_with("System.Threading.Tasks.Sources.")
-    {
-        return false;
-    }
-    let fields = rt.instance_fields(ty);
-    let pipe_end = fields.contains_key("_pipe")
-        && rt
-            .definition_name(ty)
-            .starts_with("System.IO.Pipelines.Pipe+Default");
-    pipe_end
-        || (fields.contains_key("_continuationState") && fields.contains_key("_continuation"))
-        || !source_cores(rt, ty).is_empty()
+    let is_source = |mt: Addr| {
+        rt.ty(mt).is_some_and(|i| {
+            i.module == rt.globals.core_lib
+                && rt
+                    .definition_name(&i)
+                    .starts_with("System.Threading.Tasks.Sources.IValueTaskSource")
+        })
+    };
+    rt.interfaces(ty).any(is_source)
 }
 
 /// Offsets from the object of the embedded source cores.

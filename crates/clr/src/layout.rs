@@ -122,6 +122,12 @@ impl Layout {
         TABLES.iter().map(|(name, _)| *name)
     }
 
+    /// Whether there is a table for this version on any platform.
+    pub(crate) fn knows(major: u32, minor: u32) -> bool {
+        let ending = format!("-{major}.{minor}");
+        Self::known().any(|name| name.ends_with(&ending))
+    }
+
     /// Lays what the process's own descriptor says over the table; returns how many offsets differ from it.
     pub(crate) fn lay_over_descriptor(
         &mut self,
@@ -209,7 +215,7 @@ macro_rules! layouts {
 layouts! {
     MethodTableLayout = "MethodTable" {
         flags = "MTFlags", base_size = "BaseSize", parent = "ParentMethodTable", module = "Module", auxiliary = "AuxiliaryData",
-        class = "EEClassOrCanonMT", per_inst = "PerInstInfo"; flags2 = "MTFlags2", rid16 = "TypeDefRid16"
+        class = "EEClassOrCanonMT", per_inst = "PerInstInfo", interfaces = "InterfaceMap", interface_count = "NumInterfaces"; flags2 = "MTFlags2", rid16 = "TypeDefRid16"
     }
     ClassLayout = "EEClass" {
         method_table = "MethodTable", field_list = "FieldDescList";
@@ -242,7 +248,7 @@ layouts! {
     FragmentLayout = "RangeSectionFragment" { next = "Next", begin = "RangeBegin", end = "RangeEndOpen", section = "RangeSection" }
     RangeSectionLayout = "RangeSection" { begin = "RangeBegin", flags = "Flags", module = "R2RModule", heap_list = "HeapList" }
     CodeHeapLayout = "CodeHeapListNode" { map_base = "MapBase", header_map = "HeaderMap" }
-    CodeHeaderLayout = "RealCodeHeader" { method_desc = "MethodDesc" }
+    CodeHeaderLayout = "RealCodeHeader" { debug_info = "DebugInfo", method_desc = "MethodDesc" }
     BucketLayout = "Bucket" { keys = "Keys", values = "Values", size = "Size" }
     MethodDescLayout = "MethodDesc" { row = "Flags3AndTokenRemainder", chunk_index = "ChunkIndex", flags = "Flags" }
     ChunkLayout = "MethodDescChunk" { method_table = "MethodTable", row = "FlagsAndTokenRange", head = "HeadSize" }

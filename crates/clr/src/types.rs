@@ -191,7 +191,7 @@ impl Runtime<'_> {
         let (m, o) = (self.memory, &self.offsets);
         let size_fits = || {
             let base = m.u32(mt + o.method_table.base_size)?;
-            Some((8..MAX_BASE_SIZE).contains(&base))
+            Some(base < MAX_BASE_SIZE)
         };
         let class_fits = || {
             let canonical = self.canonical(mt)?;
@@ -446,6 +446,14 @@ impl Runtime<'_> {
             t.parent.non_null().and_then(|p| self.ty(p))
         })
         .take(MAX_PARENTS)
+    }
+
+    /// The interfaces that a type implements, inherited ones included, as MethodTables.
+    pub fn interfaces(&self, ty: &Type) -> impl Iterator<Item = Addr> + '_ {
+        let (m, o) = (self.memory, &self.offsets.method_table);
+        let count = m.u16(ty.mt + o.interface_count).map_or(0, u64::from);
+        let map = m.ptr(ty.mt + o.interfaces).unwrap_or_default();
+        (0..count).map_while(move |i| m.ptr(map.element(i, 8)))
     }
 
     /// Whether the type or one of its base classes has this definition name.
