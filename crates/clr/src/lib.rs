@@ -16,25 +16,31 @@
 
 mod code;
 mod descriptor;
+mod exceptions;
 mod gap;
 mod heap;
 mod layout;
+mod locks;
 mod modules;
 mod objects;
 mod roots;
 mod runtime;
+mod stack;
 mod statics;
 mod threads;
 mod types;
 mod version;
 
 pub use code::{Code, CodeKind, MethodKind, MethodRef};
+pub use exceptions::{Exception, ThrowFrame};
 pub use gap::Gap;
 pub use heap::{BadObject, Heap, HeapObject, HeapShape, Segment, SegmentKind, TypeCount};
 pub use layout::{Layout, MissingField};
+pub use locks::{Block, BlockKind, Lock};
 pub use modules::{DumpSource, Module};
 pub use objects::Place;
 pub use runtime::{Globals, Runtime, RuntimeError};
+pub use stack::{FrameSource, StackFrame};
 pub use threads::Thread;
 pub use types::{Field, FieldKind, Type};
 pub use version::{Version, VersionSource};

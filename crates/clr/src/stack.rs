@@ -1,0 +1,152 @@
+//! Managed frames of a thread, by its frame pointers.
+//!
+//! JIT and ReadyToRun code and the runtime itself keep frame pointers on linux-x64 and arm64, the C library does not:
+//! the chain is looked for from the stack pointer upwards and then followed. Where no chain is found, every word of the
+//! stack that is a return address into managed code counts as a frame.
+
+use crate::code::MethodRef;
+use crate::runtime::Runtime;
+use crate::threads::Thread;
+use asynctriage_dump::Addr;
+
+/// Frames of one thread that are listed.
+const MAX_FRAMES: usize = 256;
+/// Links of one chain, native ones among them.
+const MAX_LINKS: usize = 4096;
+/// The largest frame that is believed.
+const MAX_FRAME: u64 = 128 << 10;
+/// Words from the stack pointer on among which a chain must begin.
+const MAX_SEARCH: u64 = 1024;
+/// Words that are tested one by one when there is no chain.
+const MAX_SCAN: u64 = 32 << 10;
+/// Links that must follow before a place counts as the begin of a chain.
+const PROOF: usize = 3;
+
+/// How a frame was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum FrameSource {
+    /// The thread's instruction pointer.
+    Registers,
+    /// A chain of frame pointers.
+    FramePointer,
+    /// A word of the stack that is a return address; it may be left over from a call that has returned.
+    StackScan,
+}
+
+/// A managed frame of a thread's stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StackFrame {
+    /// The instruction that it will go on at.
+    pub ip: Addr,
+    /// Where on the stack that stands; null for the innermost frame.
+    pub slot: Addr,
+    /// The method.
+    pub method: MethodRef,
+    /// How it was found.
+    pub source: FrameSource,
+}
+
+impl Runtime<'_> {
+    /// The managed frames of a thread, innermost first; native ones are passed over.
+    #[must_use]
+    pub fn stack_frames(&self, thread: &Thread) -> Vec<StackFrame> {
+        let pc = self
+            .dump
+            .threads
+            .iter()
+            .find(|t| t.id == thread.os_id && t.id != 0)
+            .map(|t| t.registers.pc());
+        let running = pc.and_then(|ip| {
+            Some(StackFrame {
+                ip,
+                slot: Addr::NULL,
+                method: self.method_at(ip)?,
+                source: FrameSource::Registers,
+            })
+        });
+        let mut frames: Vec<StackFrame> = running.into_iter().collect();
+        let Some((start, end)) = thread.stack else {
+            return frames;
+        };
+        let mut chained = self.chained_frames(start, end);
+        if chained.is_empty() {
+            chained = self.scanned_frames(start, end);
+        }
+        frames.append(&mut chained);
+        frames.truncate(MAX_FRAMES);
+        frames
+    }
+
+    /// The link that a frame pointer points at: the next frame pointer and the return address.
+    fn link(&self, at: Addr, end: Addr) -> Option<(Addr, Addr)> {
+        let next = self.memory.ptr(at)?;
+        let grows = at < next && next < end && next.0 & 7 == 0;
+        let near = next.since(at).is_some_and(|d| d < MAX_FRAME);
+        (grows && near).then_some((next, self.memory.ptr(at + 8)?))
+    }
+
+    /// Whether code can stand at an address: managed code, or a mapped file.
+    fn is_code(&self, ip: Addr) -> bool {
+        let mapped = || self.dump.files.iter().any(|f| f.start <= ip && ip < f.end);
+        self.code_at(ip.back(1)).is_some() || mapped()
+    }
+
+    fn chained_frames(&self, start: Addr, end: Addr) -> Vec<StackFrame> {
+        let words = end
+            .since(start)
+            .unwrap_or(0)
+            .checked_div(8)
+            .unwrap_or(0)
+            .min(MAX_SEARCH);
+        let begins = (0..words).map(|i| start.element(i, 8));
+        let proven = begins.into_iter().find(|at| self.is_chain(*at, end));
+        let mut frames = Vec::new();
+        let mut next = proven;
+        for _ in 0..MAX_LINKS {
+            let Some((above, ip)) = next.and_then(|at| self.link(at, end)) else {
+                break;
+            };
+            if let (Some(method), Some(at)) = (self.method_at(ip.back(1)), next) {
+                frames.push(StackFrame {
+                    ip,
+                    slot: at + 8,
+                    method,
+                    source: FrameSource::FramePointer,
+                });
+            }
+            next = Some(above);
+        }
+        frames
+    }
+
+    fn is_chain(&self, at: Addr, end: Addr) -> bool {
+        let mut next = at;
+        for _ in 0..PROOF {
+            match self.link(next, end) {
+                Some((above, ip)) if self.is_code(ip) => next = above,
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    fn scanned_frames(&self, start: Addr, end: Addr) -> Vec<StackFrame> {
+        let words = end
+            .since(start)
+            .unwrap_or(0)
+            .checked_div(8)
+            .unwrap_or(0)
+            .min(MAX_SCAN);
+        let slots = (0..words).map(|i| start.element(i, 8));
+        let frames = slots.filter_map(|slot| {
+            let ip = self.memory.ptr(slot)?;
+            Some(StackFrame {
+                ip,
+                slot,
+                method: self.method_at(ip.back(1))?,
+                source: FrameSource::StackScan,
+            })
+        });
+        frames.take(MAX_FRAMES).collect()
+    }
+}
