@@ -1,0 +1,33 @@
+//! Images of arbitrary bytes, with a hole in the middle of what is mapped.
+#![no_main]
+
+use asynctriage_dump::{Addr, AddressSpace};
+use asynctriage_image::elf::ElfImage;
+use asynctriage_image::pe::{PeImage, PeLayout};
+use asynctriage_image::version_text;
+use libfuzzer_sys::fuzz_target;
+
+const BASE: u64 = 0x7f00_0000_0000;
+const HOLE: u64 = 0x1000;
+
+fuzz_target!(|bytes: &[u8]| {
+    let (low, high) = bytes.split_at(bytes.len() / 2);
+    let high_at = Addr(BASE) + low.len() as u64 + HOLE;
+    let memory =
+        AddressSpace::from_pieces(vec![(Addr(BASE), low.to_vec()), (high_at, high.to_vec())]);
+    for base in [Addr(BASE), high_at] {
+        if let Ok(image) = ElfImage::parse(&memory, base) {
+            let _ = image.symbol(&memory, "g_dacTable");
+            let _ = image.build_id(&memory);
+            let _ = version_text(&memory, &image);
+        }
+        for layout in [PeLayout::Loaded, PeLayout::Flat] {
+            if let Ok(image) = PeImage::parse(&memory, base, layout) {
+                let _ = image.metadata();
+                let _ = image.code_view(&memory);
+                let _ = image.export(&memory, "DotNetRuntimeInfo");
+                let _ = image.writable_sections().count();
+            }
+        }
+    }
+});
