@@ -4,6 +4,7 @@ use crate::class::{Class, Combinator, Helper, classify, source_cores};
 use crate::machine::{self, BoxState, Machine};
 use crate::queue::Queues;
 use crate::resolve::{Waiter, resolve};
+use crate::runtime_async::{self, Head, Operation, TaskState};
 use crate::task::TaskFields;
 use asynctriage_clr::{Gap, Heap, Runtime};
 use asynctriage_dump::Addr;
@@ -57,6 +58,8 @@ pub struct AsyncGraph {
     pub task: Option<TaskFields>,
     /// State machines that stand at an await.
     pub machines: FxHashMap<NodeId, Machine>,
+    /// Chains of runtime-async methods, by their task (.NET 11).
+    pub operations: FxHashMap<NodeId, Operation>,
     /// Boxes that run now or have not come to their first await.
     pub running: Vec<Addr>,
     /// Objects that explain others, by what they are.
@@ -165,6 +168,7 @@ impl<'r, 'd> Builder<'r, 'd> {
             heap,
             task,
             machines: FxHashMap::default(),
+            operations: FxHashMap::default(),
             running: Vec::new(),
             helpers: FxHashMap::default(),
             completion_sources: FxHashMap::default(),
@@ -218,6 +222,8 @@ impl<'r, 'd> Builder<'r, 'd> {
                 self.decode_box(*id, *node);
             } else if self.completed(*node) {
                 self.out.completed.push(*node);
+            } else if node.class == Class::RuntimeAsyncTask {
+                self.decode_operation(*id, *node);
             }
         }
         self.link_awaiters();
@@ -248,13 +254,31 @@ impl<'r, 'd> Builder<'r, 'd> {
         }
     }
 
+    fn decode_operation(&mut self, id: NodeId, node: Node) {
+        let state_object = self
+            .out
+            .task
+            .and_then(|t| t.state_object(self.rt, node.addr));
+        match runtime_async::decode(self.rt, node.addr, state_object) {
+            TaskState::Suspended(operation) => {
+                self.out.operations.insert(id, operation);
+            }
+            TaskState::Running => self.out.running.push(node.addr),
+            TaskState::Rejected(reason) => self.out.rejected.push(Rejected {
+                addr: node.addr,
+                mt: node.mt,
+                reason,
+            }),
+        }
+    }
+
     fn add(&mut self, from: NodeId, to: NodeId, edge: Edge) {
         if from != to && self.linked.insert((from, to)) {
             self.out.graph.add_edge(from, to, edge);
         }
     }
 
-    /// Downwards: what the awaiters of suspended machines hold.
+    /// Downwards: what the awaiters of suspended machines and the innermost continuations hold.
     fn link_awaiters(&mut self) {
         let mut edges = Vec::new();
         for (id, machine) in &self.out.machines {
@@ -272,6 +296,14 @@ impl<'r, 'd> Builder<'r, 'd> {
                     },
                 )
             }));
+        }
+        for (id, operation) in &self.out.operations {
+            let (Head::Task(slot, object) | Head::Source(slot, object)) = operation.head else {
+                continue;
+            };
+            let field = "continuation";
+            let from = self.awaited_node(object);
+            edges.extend(from.map(|from| (from, *id, Edge { slot, field })));
         }
         edges.sort_unstable_by_key(|(from, to, e)| (*to, e.slot, *from));
         for (from, to, edge) in edges {
@@ -347,6 +379,7 @@ impl<'r, 'd> Builder<'r, 'd> {
     fn waits(&self, id: NodeId) -> bool {
         self.out.object(id).is_some_and(|n| match n.class {
             Class::Box | Class::PooledBox => self.out.machines.contains_key(&id),
+            Class::RuntimeAsyncTask => self.out.operations.contains_key(&id),
             _ => !self.completed(n),
         })
     }
@@ -409,21 +442,10 @@ impl<'r, 'd> Builder<'r, 'd> {
             return;
         }
         let mut edges = Vec::new();
-        for id in self.out.machines.keys() {
-            let Some(node) = self.out.object(*id) else {
-                continue;
-            };
-            let in_parallel = self.out.machines.get(id).is_some_and(|m| {
-                self.rt
-                    .definition_name(&m.place.ty)
-                    .starts_with("System.Threading.Tasks.Parallel+")
-            });
-            if !in_parallel {
-                continue;
-            }
-            self.rt.for_each_reference(node.addr, &mut |slot, target| {
+        for (id, object) in self.parallel_workers() {
+            self.rt.for_each_reference(object, &mut |slot, target| {
                 if let Some(to) = states.get(&target) {
-                    edges.push((*id, *to, slot, target));
+                    edges.push((id, *to, slot, target));
                 }
             });
         }
@@ -439,5 +461,27 @@ impl<'r, 'd> Builder<'r, 'd> {
                 },
             );
         }
+    }
+
+    /// Methods that may be workers of `Parallel.ForEachAsync`, with the object that holds their variables.
+    fn parallel_workers(&self) -> Vec<(NodeId, Addr)> {
+        let machines = self.out.machines.iter().filter_map(|(id, m)| {
+            let name = self.rt.definition_name(&m.place.ty);
+            let object = self.out.object(*id)?.addr;
+            name.starts_with("System.Threading.Tasks.Parallel+")
+                .then_some((*id, object))
+        });
+        let frames = self
+            .out
+            .operations
+            .iter()
+            .flat_map(|(id, o)| o.frames.iter().map(move |f| (*id, f)));
+        // a frame that could not be named may be one, too
+        let frames = frames.filter(|(_, f)| {
+            f.point.method.is_none() || f.point.name.starts_with("System.Threading.Tasks.Parallel.")
+        });
+        machines
+            .chain(frames.map(|(id, f)| (id, f.continuation)))
+            .collect()
     }
 }

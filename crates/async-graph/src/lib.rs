@@ -1,6 +1,6 @@
 //! Suspended operations of a .NET process, and what resumes what.
 //!
-//! [`AsyncGraph::build`] walks the heap once and links state machine boxes, tasks, combinators, value-task sources and
+//! [`AsyncGraph::build`] walks the heap once and links state machine boxes, tasks with runtime-async frames, combinators, value-task sources and
 //! blocked threads. An edge leads from what is awaited to who awaits it, with the slot that proves it. The graph says
 //! what is linked; what that means is another crate's business.
 #![cfg_attr(
@@ -19,6 +19,7 @@ mod graph;
 mod machine;
 mod queue;
 mod resolve;
+mod runtime_async;
 pub mod task;
 
 pub use class::{Class, Combinator, Helper};
@@ -26,4 +27,5 @@ pub use graph::{AsyncGraph, Edge, Node, NodeId, Rejected};
 pub use machine::{BoxState, Machine};
 pub use queue::Queues;
 pub use resolve::{Waiter, resolve};
+pub use runtime_async::{AsyncFrame, Head, Operation, PostedTo};
 pub use task::TaskFields;

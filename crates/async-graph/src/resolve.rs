@@ -102,7 +102,13 @@ pub(crate) fn work_item_targets(rt: &Runtime<'_>, graph: &AsyncGraph, item: Addr
     if let Some(id) = graph.node(item) {
         return vec![id];
     }
-    let fields = ["_state", "m_action", "_callback", "m_completingTask"];
+    let fields = [
+        "_state",
+        "m_action",
+        "_callback",
+        "m_completingTask",
+        "RuntimeAsyncTask",
+    ];
     let values = fields
         .iter()
         .filter_map(|f| rt.field_addr(item, f))

@@ -31,7 +31,10 @@ mod threads;
 mod types;
 mod version;
 
-pub use code::{Code, CodeKind, MethodKind, MethodRef};
+pub use code::{
+    AsyncPoint, Bound, Code, CodeKind, DebugInfo, GENERIC_CONTEXT, IndexFrom, MethodKind,
+    MethodRef, NamedBy, ResumePoint,
+};
 pub use exceptions::{Exception, ThrowFrame};
 pub use gap::Gap;
 pub use heap::{BadObject, Heap, HeapObject, HeapShape, Segment, SegmentKind, TypeCount};

@@ -120,7 +120,7 @@ impl<'d> Runtime<'d> {
     }
 
     /// Module -> PEAssembly -> PEImage -> the layout that is there -> image.
-    fn module_image(&self, module: Addr) -> Option<PeImage> {
+    pub(crate) fn module_image(&self, module: Addr) -> Option<PeImage> {
         let (m, o) = (self.memory, &self.offsets);
         let assembly = m.ptr(module + o.module.pe_assembly)?.non_null()?;
         let image = m.ptr(assembly + o.pe_assembly.image)?.non_null()?;

@@ -126,6 +126,9 @@ impl<'r, 'd> Analysis<'r, 'd> {
         if self.graph.for_each.contains_key(&id) {
             return "Parallel.ForEachAsync".into();
         }
+        if let Some(method) = self.operation_method(id) {
+            return method;
+        }
         match self.graph.object(id).map(|n| n.class) {
             Some(Class::Combinator(c)) => combinator_text(c).into(),
             Some(Class::BlockingWait) => self.blocked_thread_name(id).into(),
@@ -152,8 +155,17 @@ impl<'r, 'd> Analysis<'r, 'd> {
             .is_none_or(|m| is_framework(&self.rt.module(m.place.ty.module).name))
     }
 
+    /// The method whose call made the task of a chain of runtime-async methods: its outermost one.
+    fn operation_method(&self, id: NodeId) -> Option<Arc<str>> {
+        let frame = self.graph.operations.get(&id)?.async_frames().next_back()?;
+        Some(Arc::clone(&frame.point.name))
+    }
+
     /// The method of a box that has no machine in use: completed ones name it by their type alone.
     pub(crate) fn box_method(&self, node: Node) -> Option<Arc<str>> {
+        if node.class == Class::RuntimeAsyncTask {
+            return self.operation_method(self.graph.node(node.addr)?);
+        }
         let ty = self.rt.ty(node.mt)?;
         let machine = self.rt.ty(*self.rt.type_args(&ty).last()?)?;
         matches!(node.class, Class::Box | Class::PooledBox)

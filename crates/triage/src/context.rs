@@ -16,7 +16,12 @@ pub(crate) fn async_locals(rt: &Runtime<'_>, graph: &AsyncGraph, node: Node) -> 
             .reference(node.addr, "Context")
             .or_else(|| graph.task?.state_object(rt, node.addr)),
     };
-    context.and_then(|c| values(rt, c)).unwrap_or_default()
+    context.map(|c| values_of(rt, c)).unwrap_or_default()
+}
+
+/// The values of an ExecutionContext.
+pub(crate) fn values_of(rt: &Runtime<'_>, context: Addr) -> Vec<Addr> {
+    values(rt, context).unwrap_or_default()
 }
 
 /// The maps hold one to four pairs in fields, up to 16 in an array, more in a dictionary (8.0 to 11.0).

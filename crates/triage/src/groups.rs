@@ -2,12 +2,14 @@
 
 use crate::analysis::Analysis;
 use crate::paths::{Path, Paths};
-use asynctriage_async_graph::{Class, NodeId};
+use crate::steps::Step;
+use asynctriage_async_graph::NodeId;
 use asynctriage_report::{
     Address, ChainGroup, Frame, FrameKind, Leaf, LeafKind, Member, Root, RootKind, Verdict,
     VerdictState,
 };
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// Paths that are listed; a graph can have astronomically many.
 const MAX_PATHS: usize = 500_000;
@@ -17,7 +19,7 @@ const MAX_MEMBER_BOXES: usize = 64;
 /// What makes two chains alike.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Key {
-    frames: Vec<(std::sync::Arc<str>, Option<i32>, u64)>,
+    frames: Vec<(Arc<str>, Option<i32>, u64)>,
     leaf: LeafKind,
     root: Option<RootKind>,
 }
@@ -133,13 +135,11 @@ impl Analysis<'_, '_> {
     }
 
     /// Names and awaits of the frames, runs of one frame folded.
-    fn folded(&self, path: &Path) -> Vec<(std::sync::Arc<str>, Option<i32>, u64)> {
-        let mut out: Vec<(std::sync::Arc<str>, Option<i32>, u64)> = Vec::new();
-        for id in path.frames.iter().copied().chain(path.blocked) {
-            let (name, state) = (
-                self.frame_name(id),
-                self.graph.machines.get(&id).map(|m| m.state),
-            );
+    fn folded(&self, path: &Path) -> Vec<(Arc<str>, Option<i32>, u64)> {
+        let mut out: Vec<(Arc<str>, Option<i32>, u64)> = Vec::new();
+        let blocked = path.blocked.map(|node| Step { node, frame: None });
+        for step in self.steps(path).chain(blocked) {
+            let (name, state) = (self.step_name(step), self.step_await(step));
             match out.last_mut() {
                 Some((last, at, repeat)) if *last == name && *at == state => {
                     *repeat = repeat.saturating_add(1);
@@ -168,7 +168,7 @@ impl Analysis<'_, '_> {
             path.blocked.is_some() && purpose == RootKind::Thread && path.frames.is_empty();
         nobody
             && !blocked
-            && path.frames.iter().all(|f| self.is_framework_frame(*f))
+            && self.steps(path).all(|s| self.is_framework_step(s))
             && !matches!(group.leaf.kind, LeafKind::Cycle)
     }
 
@@ -225,20 +225,20 @@ impl Analysis<'_, '_> {
     }
 
     fn member_boxes(&self, path: &Path) -> Vec<Address> {
-        let nodes = path
-            .frames
-            .iter()
+        let objects = self
+            .steps(path)
             .take(MAX_MEMBER_BOXES)
-            .filter_map(|f| self.graph.object(*f));
-        nodes.map(|n| Address(n.addr.0)).collect()
+            .filter_map(|s| self.step_object(s));
+        objects.map(|o| Address(o.0)).collect()
     }
 
     fn frames(&self, path: &Path) -> Vec<Frame> {
         let mut out: Vec<Frame> = Vec::new();
         let mut below = (!path.cycle).then_some(path.leaf);
-        for id in path.frames.iter().copied().chain(path.blocked) {
-            let frame = self.frame(id, below);
-            below = Some(id);
+        let blocked = path.blocked.map(|node| Step { node, frame: None });
+        for step in self.steps(path).chain(blocked) {
+            let frame = self.frame(step, below);
+            below = Some(step.node);
             match out.last_mut() {
                 Some(last)
                     if last.method == frame.method && last.await_index == frame.await_index =>
@@ -251,30 +251,30 @@ impl Analysis<'_, '_> {
         out
     }
 
-    fn frame(&self, id: NodeId, below: Option<NodeId>) -> Frame {
-        let node = self.graph.object(id);
-        let machine = self.graph.machines.get(&id);
-        let kind = match (machine, node.map(|n| n.class)) {
-            (Some(m), _) if m.iterator => FrameKind::AsyncIterator,
-            (Some(_), _) => FrameKind::StateMachine,
-            (None, Some(Class::Combinator(asynctriage_async_graph::Combinator::ContinueWith))) => {
-                FrameKind::ContinueWith
-            }
-            (None, Some(Class::BlockingWait)) => FrameKind::Thread,
-            _ => FrameKind::Combinator,
-        };
-        let edge = below.and_then(|b| self.graph.awaited(id).find(|(from, _)| *from == b));
+    fn frame(&self, step: Step<'_>, below: Option<NodeId>) -> Frame {
+        let kind = self.step_kind(step);
+        let machine = self.graph.machines.get(&step.node);
+        let object = self.step_object(step);
+        let edge = below.and_then(|b| self.graph.awaited(step.node).find(|(from, _)| *from == b));
+        let linked = edge.map(|(_, e)| format!("{} at {}", e.field, e.slot));
+        let evidence: Vec<String> = linked
+            .into_iter()
+            .chain(step.frame.map(Self::step_evidence))
+            .collect();
         Frame {
-            method: self.frame_name(id).to_string(),
+            method: self.step_name(step).to_string(),
             kind,
-            await_index: machine.and_then(|m| u32::try_from(m.state).ok()),
-            address: node.map(|n| Address(n.addr.0)),
+            await_index: self
+                .step_await(step)
+                .and_then(|state| u32::try_from(state).ok()),
+            address: object.map(|o| Address(o.0)),
             type_name: machine
-                .map(|m| self.rt.name(&m.place.ty).to_string())
-                .or_else(|| node.map(|n| self.type_name(n.mt).to_string())),
+                .map(|m| Arc::clone(&m.place.ty))
+                .or_else(|| self.rt.type_of(object?))
+                .map(|t| self.rt.name(&t).to_string()),
             is_async_void: machine.is_some_and(|m| m.is_void),
-            is_framework: self.is_framework_frame(id) && kind != FrameKind::Thread,
-            evidence: edge.map(|(_, e)| format!("{} at {}", e.field, e.slot)),
+            is_framework: self.is_framework_step(step) && kind != FrameKind::Thread,
+            evidence: (!evidence.is_empty()).then(|| evidence.join("; ")),
             ..Frame::default()
         }
     }

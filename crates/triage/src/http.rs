@@ -1,6 +1,6 @@
 //! HttpClient: requests, connections, pools.
 
-use asynctriage_async_graph::{AsyncGraph, Helper, Machine};
+use asynctriage_async_graph::{AsyncGraph, Helper};
 use asynctriage_clr::Runtime;
 use asynctriage_dump::Addr;
 use rustc_hash::FxHashMap;
@@ -89,14 +89,11 @@ fn queued_waiters(rt: &Runtime<'_>, pool: Addr) -> Vec<Addr> {
     read().unwrap_or_default()
 }
 
-/// `GET http://host/path` of the request message that a state machine holds; the query is left out.
-pub(crate) fn request_of(rt: &Runtime<'_>, machine: &Machine) -> Option<(Addr, String)> {
-    let place = &machine.place;
-    let mut references = place
-        .fields(rt)
-        .into_iter()
-        .flat_map(|f| place.references_in(rt, f).collect::<Vec<_>>());
-    references.find_map(|o| Some((o, message_text(rt, o)?)))
+/// `GET http://host/path` of the request message among the variables of a method; the query is left out.
+pub(crate) fn request_among(rt: &Runtime<'_>, variables: &[Addr]) -> Option<(Addr, String)> {
+    variables
+        .iter()
+        .find_map(|o| Some((*o, message_text(rt, *o)?)))
 }
 
 fn message_text(rt: &Runtime<'_>, message: Addr) -> Option<String> {

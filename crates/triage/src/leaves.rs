@@ -2,7 +2,7 @@
 
 use crate::analysis::Analysis;
 use crate::paths::Path;
-use asynctriage_async_graph::{Class, Combinator, Node, NodeId, task};
+use asynctriage_async_graph::{Class, Combinator, Node, NodeId, PostedTo, task};
 use asynctriage_dump::Addr;
 use asynctriage_report::{Details, Leaf, LeafKind};
 use serde_json::json;
@@ -82,10 +82,10 @@ impl Analysis<'_, '_> {
     /// What a path waits for.
     pub(crate) fn leaf(&self, path: &Path) -> Leaf {
         if path.cycle {
-            let first = path
-                .frames
-                .first()
-                .map(|f| self.frame_name(*f))
+            let first = self
+                .steps(path)
+                .next()
+                .map(|s| self.step_name(s))
                 .unwrap_or_default();
             return leaf(
                 LeafKind::Cycle,
@@ -131,18 +131,16 @@ impl Analysis<'_, '_> {
 
     /// The nearest frame above that stands for a wait of its own kind.
     fn lift(&self, path: &Path, found: &mut Leaf) {
-        for frame in &path.frames {
-            let name = self.frame_name(*frame);
+        for step in self.steps(path) {
+            let name = self.step_name(step);
             let Some((_, kind)) = BY_FRAME.iter().find(|(prefix, _)| name.starts_with(prefix))
             else {
                 continue;
             };
             if *kind == LeafKind::HttpResponse || !matches!(found.kind, LeafKind::Semaphore) {
-                let request = path
-                    .frames
-                    .iter()
-                    .filter_map(|f| self.graph.machines.get(f))
-                    .find_map(|m| crate::http::request_of(self.rt, m));
+                let request = self
+                    .steps(path)
+                    .find_map(|s| crate::http::request_among(self.rt, &self.captured(s)));
                 if let Some((message, text)) = request {
                     found
                         .details
@@ -162,6 +160,9 @@ impl Analysis<'_, '_> {
     fn own_leaf(&self, path: &Path, node: Node) -> Leaf {
         match node.class {
             Class::Box | Class::PooledBox => self.machine_leaf(path.leaf),
+            Class::RuntimeAsyncTask if self.graph.operations.contains_key(&path.leaf) => {
+                self.operation_leaf(path.leaf)
+            }
             Class::Source => self.source_leaf(node),
             Class::Combinator(c) if self.is_completed(node) => {
                 self.completed_leaf(path, &combinator_text(c))
@@ -177,10 +178,7 @@ impl Analysis<'_, '_> {
     /// A method that stands at an await of nothing that is known.
     fn machine_leaf(&self, id: NodeId) -> Leaf {
         if self.graph.queues.resumes.contains(&id) {
-            return leaf(
-                LeafKind::Ready,
-                "queued to run again (Task.Yield or a completed await)".into(),
-            );
+            return queued_leaf();
         }
         let awaits = self
             .graph
@@ -203,6 +201,34 @@ impl Analysis<'_, '_> {
         }
     }
 
+    /// A chain of runtime-async methods that waits for nothing that is known.
+    fn operation_leaf(&self, id: NodeId) -> Leaf {
+        if self.graph.queues.resumes.contains(&id) {
+            return queued_leaf();
+        }
+        let operation = self.graph.operations.get(&id);
+        if let Some(to) = operation.and_then(|o| o.goes_to) {
+            return self.posted_leaf(to);
+        }
+        leaf(
+            LeafKind::Unknown,
+            "Task.Yield, or an awaiter of a kind that is not known".into(),
+        )
+    }
+
+    /// A resumption that a context or a scheduler was given.
+    fn posted_leaf(&self, to: PostedTo) -> Leaf {
+        let (PostedTo::SyncContext(context) | PostedTo::Scheduler(context)) = to;
+        let name = self.rt.object_type_name(context).unwrap_or_default();
+        let mut out = leaf(
+            LeafKind::SyncContextPost,
+            format!("resumption posted to {name}; it has not run"),
+        );
+        out.details
+            .insert("context".into(), json!(context.to_string()));
+        out
+    }
+
     fn completed_leaf(&self, path: &Path, what: &str) -> Leaf {
         let waiting = path.frames.first().copied();
         if waiting.is_some_and(|f| self.graph.queues.resumes.contains(&f)) {
@@ -210,6 +236,10 @@ impl Analysis<'_, '_> {
                 LeafKind::Ready,
                 format!("{what} is complete; the continuation stands in the thread pool's queue"),
             );
+        }
+        let operation = waiting.and_then(|f| self.graph.operations.get(&f));
+        if let Some(to) = operation.and_then(|o| o.goes_to) {
+            return self.posted_leaf(to);
         }
         let action = waiting
             .and_then(|f| self.graph.object(f))
@@ -489,6 +519,13 @@ fn leaf(kind: LeafKind, text: String) -> Leaf {
         details: Details::new(),
         evidence: None,
     }
+}
+
+fn queued_leaf() -> Leaf {
+    leaf(
+        LeafKind::Ready,
+        "queued to run again (Task.Yield or a completed await)".into(),
+    )
 }
 
 /// The combinator as C# calls it.

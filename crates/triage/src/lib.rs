@@ -22,6 +22,7 @@ mod names;
 mod paths;
 mod requests;
 mod roots;
+mod steps;
 mod summary;
 mod threads;
 pub mod views;

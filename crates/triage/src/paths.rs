@@ -38,6 +38,9 @@ pub(crate) fn is_frame(graph: &AsyncGraph, id: NodeId) -> bool {
     if graph.machines.contains_key(&id) || graph.for_each.contains_key(&id) {
         return true;
     }
+    if let Some(operation) = graph.operations.get(&id) {
+        return operation.async_frames().next().is_some();
+    }
     graph
         .object(id)
         .is_some_and(|n| matches!(n.class, Class::Combinator(c) if c != Combinator::AsTask))
@@ -215,5 +218,5 @@ impl Walk<'_> {
 
 /// A frame that can still be waiting: combinators that nobody awaits are of no interest.
 fn is_open_frame(graph: &AsyncGraph, id: NodeId) -> bool {
-    graph.machines.contains_key(&id)
+    graph.machines.contains_key(&id) || graph.operations.contains_key(&id) && is_frame(graph, id)
 }

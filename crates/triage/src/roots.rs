@@ -4,14 +4,17 @@ use crate::analysis::Analysis;
 use crate::context;
 use crate::paths::Path;
 use crate::requests::{self, RequestFacts};
+use crate::steps::Step;
 use crate::threads::display_name;
-use asynctriage_async_graph::{Helper, NodeId};
+use asynctriage_async_graph::Helper;
 use asynctriage_dump::Addr;
 use asynctriage_report::{Details, Root, RootKind};
 use serde_json::json;
 
 /// The await of Kestrel's request loop that waits for the application (8.0 to 11.0); the others wait for the client.
 const AWAIT_APPLICATION: i32 = 1;
+const REQUEST_LOOP: &str =
+    "Microsoft.AspNetCore.Server.Kestrel.Core.Internal.Http.HttpProtocol.ProcessRequests";
 
 impl Analysis<'_, '_> {
     /// What a path is for. The most specific answer counts.
@@ -26,39 +29,40 @@ impl Analysis<'_, '_> {
 
     /// The request whose loop the path ends in.
     fn request_root(&self, path: &Path) -> Option<Root> {
-        let object = path
-            .frames
-            .iter()
+        let object = self
+            .steps(path)
             .rev()
-            .find_map(|f| self.request_of_frame(*f))?;
+            .find_map(|s| self.request_of_frame(s))?;
         Some(request_root(&requests::read(self.rt, object)?))
     }
 
     /// The protocol object, when a frame is the request loop and waits for the application.
-    pub(crate) fn request_of_frame(&self, frame: NodeId) -> Option<Addr> {
-        let machine = self
-            .graph
-            .machines
-            .get(&frame)
-            .filter(|m| m.state == AWAIT_APPLICATION)?;
-        let method = self.frame_name(frame);
-        let in_loop = method.starts_with(
-            "Microsoft.AspNetCore.Server.Kestrel.Core.Internal.Http.HttpProtocol.ProcessRequests",
-        );
-        in_loop
-            .then(|| machine.place.reference(self.rt, "<>4__this"))
-            .flatten()
+    pub(crate) fn request_of_frame(&self, step: Step<'_>) -> Option<Addr> {
+        if self.step_await(step) != Some(AWAIT_APPLICATION)
+            || !self.step_name(step).starts_with(REQUEST_LOOP)
+        {
+            return None;
+        }
+        let servers = self.graph.helpers(Helper::ServerRequest);
+        self.captured(step)
+            .into_iter()
+            .find(|o| servers.contains(o))
     }
 
     fn service_root(&self, path: &Path) -> Option<Root> {
         let hosts = "Microsoft.Extensions.Hosting.Internal.Host.TryExecuteBackgroundServiceAsync";
-        let frame = path
-            .frames
-            .iter()
+        let step = self
+            .steps(path)
             .rev()
-            .find(|f| self.frame_name(**f).starts_with(hosts))?;
-        let machine = self.graph.machines.get(frame)?;
-        let service = machine.place.reference(self.rt, "backgroundService");
+            .find(|s| self.step_name(*s).starts_with(hosts))?;
+        let is_service = |object: &Addr| {
+            let ty = self.rt.type_of(*object);
+            ty.is_some_and(|t| {
+                self.rt
+                    .is_a(t.mt, "Microsoft.Extensions.Hosting.BackgroundService")
+            })
+        };
+        let service = self.captured(step).into_iter().find(is_service);
         let name = service
             .and_then(|s| self.rt.type_of(s))
             .map(|t| self.rt.name(&t).to_string())
@@ -100,14 +104,10 @@ impl Analysis<'_, '_> {
     }
 
     fn activity_root(&self, path: &Path) -> Option<Root> {
-        let boxes = path
-            .frames
-            .iter()
-            .filter(|f| self.graph.machines.contains_key(f))
-            .filter_map(|f| self.graph.object(*f));
-        let found = boxes.rev().find_map(|node| {
-            context::activity(self.rt, &context::async_locals(self.rt, &self.graph, node))
-        });
+        let found = self
+            .steps(path)
+            .rev()
+            .find_map(|s| context::activity(self.rt, &self.step_locals(s)));
         let (object, name) = found?;
         let mut root = root(RootKind::Activity, format!("Activity '{name}'"));
         root.details
@@ -118,10 +118,10 @@ impl Analysis<'_, '_> {
     fn thread_root(&self, path: &Path) -> Option<Root> {
         let wait = self.graph.object(path.blocked?)?.addr;
         let (thread, slot) = self.threads.holding(wait).next()?;
-        let is_main = path
-            .frames
-            .last()
-            .is_some_and(|f| self.frame_name(*f).ends_with("Program.Main"));
+        let is_main = self
+            .steps(path)
+            .next_back()
+            .is_some_and(|s| self.step_name(s).ends_with("Program.Main"));
         let kind = if is_main {
             RootKind::Main
         } else {

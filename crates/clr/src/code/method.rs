@@ -15,7 +15,11 @@ const UNIT: u64 = 8;
 /// The part of a method's row that stands in its own word, and in that of its chunk.
 const ROW_BITS: u32 = 12;
 const ROW_MASK: u16 = 0xfff;
+/// MethodImplAttributes.Async: a runtime-async method (.NET 11).
+pub(super) const IMPL_ASYNC: u16 = 0x2000;
 const MAX_METHOD_ARGS: u64 = 64;
+/// What names of lambdas end with.
+pub(super) const LAMBDA: &str = " lambda";
 /// The longest name of a dynamic method that is read.
 const MAX_NAME: u64 = 1024;
 
@@ -145,13 +149,20 @@ impl Runtime<'_> {
     fn defined_name(&self, method: &MethodRef) -> Option<String> {
         let module = self.module(method.module);
         let metadata = module.metadata.as_ref()?;
-        let name = metadata.method(method.rid)?.name;
+        let definition = metadata.method(method.rid)?;
         // arrays have methods of the runtime's own, without rows
         let path = metadata.type_path(metadata.method_owner(method.rid)?)?;
         let simple = |handle: &Addr| simple_type_name(&self.handle_name(*handle));
         let owner = self.ty(method.owner)?;
         let args: Vec<String> = self.type_args(&owner).iter().map(simple).collect();
         let own: Vec<String> = self.method_args(method).iter().map(simple).collect();
-        Some(names::method(&path, &args, &name, &own))
+        let text = names::method(&path, &args, &definition.name, &own);
+        if definition.impl_flags & IMPL_ASYNC == 0 || !text.ends_with(LAMBDA) {
+            return Some(text);
+        }
+        Some(match self.lambda_number(method, &path, &definition.name) {
+            0 | 1 => text,
+            number => format!("{text}#{number}"),
+        })
     }
 }

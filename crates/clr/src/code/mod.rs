@@ -1,12 +1,19 @@
 //! From a code address to its method: code ranges, compiled code of the JIT, ReadyToRun images, MethodDescs.
 
+mod debug_info;
 mod entry_points;
+mod lambdas;
 mod method;
 mod nibble;
 mod range;
+mod resume;
+#[cfg(test)]
+mod testing;
 
+pub use debug_info::{AsyncPoint, Bound, DebugInfo, GENERIC_CONTEXT};
 pub use method::{MethodKind, MethodRef};
 pub use range::{Code, CodeKind};
+pub use resume::{IndexFrom, NamedBy, ResumePoint};
 
 use asynctriage_dump::Addr;
 use entry_points::EntryPoints;
@@ -20,4 +27,8 @@ pub(crate) struct CodeCache {
     entry_points: RwLock<FxHashMap<Addr, Arc<EntryPoints>>>,
     /// By MethodDesc.
     names: RwLock<FxHashMap<Addr, Arc<str>>>,
+    /// By ResumeInfo.
+    points: RwLock<FxHashMap<Addr, Arc<ResumePoint>>>,
+    /// By module.
+    lambdas: RwLock<FxHashMap<Addr, Arc<lambdas::Lambdas>>>,
 }

@@ -98,40 +98,13 @@ fn nibble(word: u32, at: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use asynctriage_dump::{Fault, FaultReason};
+    use crate::code::testing::Bytes;
 
     const WORDS: Addr = Addr(0x1000);
     const CODE: Addr = Addr(0x10_0000);
 
-    /// Nothing but a nibble map at `WORDS`.
-    struct Bytes(Vec<u8>);
-
-    impl Memory for Bytes {
-        fn slice(&self, addr: Addr, len: u64) -> Option<&[u8]> {
-            let from = usize::try_from(addr.since(WORDS)?).ok()?;
-            self.0
-                .get(from..from.checked_add(usize::try_from(len).ok()?)?)
-        }
-
-        fn run(&self, addr: Addr) -> u64 {
-            let end = WORDS + self.0.len() as u64;
-            if addr < WORDS {
-                0
-            } else {
-                end.since(addr).unwrap_or(0)
-            }
-        }
-
-        fn why_not(&self, addr: Addr, len: u64) -> Option<Fault> {
-            let reason = FaultReason::Unmapped;
-            self.slice(addr, len)
-                .is_none()
-                .then_some(Fault { addr, len, reason })
-        }
-    }
-
     fn bytes(words: &[u32]) -> Bytes {
-        Bytes(words.iter().flat_map(|w| w.to_le_bytes()).collect())
+        Bytes::at(WORDS, words.iter().flat_map(|w| w.to_le_bytes()).collect())
     }
 
     fn map(memory: &Bytes) -> Map<'_> {
