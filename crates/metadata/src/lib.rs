@@ -16,7 +16,9 @@
 //! | `heap`, `row` | single strings, blobs, GUIDs, rows and cells; binary search |
 //! | `types`, `members`, `refs`, `attributes` | the questions that callers ask |
 //! | `signature` | types and methods written as blobs |
+//! | `compressed` | the numbers inside blobs |
 //! | [`il`] | method bodies: calls and awaits |
+//! | [`pdb`] | portable PDB: lines, async steps, names of locals |
 //! | `names` | C# names |
 //!
 //! The bytes are untrusted: no query panics, and the work of each is bounded by the length of the source.
@@ -32,12 +34,14 @@
 )]
 
 mod attributes;
+mod compressed;
 mod heap;
 pub mod il;
 mod layout;
 mod members;
 mod metadata;
 pub mod names;
+pub mod pdb;
 mod refs;
 mod root;
 mod row;

@@ -1,5 +1,6 @@
 //! Types and methods written as blobs (ECMA-335 II.23.2).
 
+use crate::compressed;
 use crate::table::Coded;
 use crate::token::{Token, TypeToken};
 
@@ -189,25 +190,11 @@ impl<'a> Decoder<'a> {
     }
 
     fn byte(&mut self) -> Option<u8> {
-        let (first, rest) = self.rest.split_first()?;
-        self.rest = rest;
-        Some(*first)
+        compressed::byte(&mut self.rest)
     }
 
-    /// A compressed unsigned number.
     fn number(&mut self) -> Option<u32> {
-        let first = u32::from(self.byte()?);
-        let more = match first {
-            0..=0x7f => return Some(first),
-            0x80..=0xbf => 1,
-            0xc0..=0xdf => 3,
-            _ => return None,
-        };
-        let mut value = first & if more == 1 { 0x3f } else { 0x1f };
-        for _ in 0..more {
-            value = value << 8 | u32::from(self.byte()?);
-        }
-        Some(value)
+        compressed::unsigned(&mut self.rest)
     }
 
     fn token(&mut self) -> Option<TypeToken> {
