@@ -7,7 +7,8 @@ use asynctriage_dump::{Addr, Memory};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-const MAGIC: [u8; 8] = *b"DNCCDAC\0";
+/// How the header begins.
+pub(crate) const MAGIC: [u8; 8] = *b"DNCCDAC\0";
 /// 11.0.0 needs 17 KiB; more than this is no descriptor.
 const MAX_JSON: u64 = 1 << 20;
 const MAX_POINTERS: u32 = 4096;

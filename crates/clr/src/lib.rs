@@ -14,12 +14,14 @@
     )
 )]
 
+mod anchor;
 mod code;
 mod descriptor;
 mod exceptions;
 mod gap;
 mod heap;
 mod layout;
+mod locate;
 mod locks;
 mod modules;
 mod objects;

@@ -4,11 +4,11 @@ use crate::code::CodeCache;
 use crate::descriptor::Descriptor;
 use crate::gap::Gap;
 use crate::layout::{Layout, MissingField, Offsets};
+use crate::locate::{DacTablePlace, Found, locate};
 use crate::modules::ModuleCache;
 use crate::types::TypeCache;
 use crate::version::{Version, VersionSource};
 use asynctriage_dump::{Addr, Arch, Dump, Memory, Os};
-use asynctriage_image::elf::ElfImage;
 use std::fmt;
 
 /// Entries of `g_dacTable` that are looked at when an index does not hold what the layout table says (11.0.0 has fewer).
@@ -122,8 +122,7 @@ impl<'d> Runtime<'d> {
     pub fn open(dump: &'d Dump) -> Result<Self, RuntimeError> {
         let memory: &dyn Memory = &dump.memory;
         let found = locate(dump)?;
-        let (version, version_sources) =
-            crate::version::find(memory, &found.image, found.path.as_deref());
+        let (version, version_sources) = crate::version::find(memory, &found);
         let arch = match dump.target.arch {
             Arch::X64 => "x64",
             Arch::Arm64 => "arm64",
@@ -156,14 +155,14 @@ impl<'d> Runtime<'d> {
                     continue;
                 }
             };
-            let rt = Self::new(dump, found.clone(), fit, version, version_sources.clone());
+            let rt = Self::new(dump, &found, fit, version, version_sources.clone());
             let doubts = rt.doubts();
             if best.as_ref().is_none_or(|(least, _)| doubts.len() < *least) {
                 best = Some((doubts.len(), rt.with_doubts(doubts)));
             }
         }
         best.map(|(_, rt)| rt).ok_or(RuntimeError::Unreadable {
-            base: found.image.base,
+            base: found.image.base(),
             why,
         })
     }
@@ -220,7 +219,7 @@ impl<'d> Runtime<'d> {
 
     fn new(
         dump: &'d Dump,
-        found: Found,
+        found: &Found,
         fit: Fitted,
         version: Option<Version>,
         mut sources: Vec<VersionSource>,
@@ -238,10 +237,10 @@ impl<'d> Runtime<'d> {
             offsets: fit.offsets,
             layout: fit.layout,
             globals: fit.globals,
-            base: found.image.base,
+            base: found.image.base(),
             version: version.or(told),
             version_sources: sources,
-            path: found.path,
+            path: found.path().map(str::to_owned),
             checks: fit.checks,
             types: TypeCache::default(),
             modules: ModuleCache::default(),
@@ -275,106 +274,6 @@ impl<'d> Runtime<'d> {
     }
 }
 
-/// The module that is the runtime.
-#[derive(Clone)]
-struct Found {
-    image: ElfImage,
-    dac_table: Addr,
-    path: Option<String>,
-}
-
-fn locate(dump: &Dump) -> Result<Found, RuntimeError> {
-    let memory: &dyn Memory = &dump.memory;
-    let first_mappings = || dump.files.iter().filter(|f| f.file_offset == 0);
-    let named = first_mappings()
-        .filter(|f| f.path.ends_with("/libcoreclr.so"))
-        .map(|f| f.start);
-    let rest = first_mappings()
-        .filter(|f| !f.path.ends_with("/libcoreclr.so") && !f.path.ends_with(".dll"))
-        .map(|f| f.start);
-    for base in dump
-        .process
-        .runtime_base
-        .into_iter()
-        .chain(named)
-        .chain(rest)
-    {
-        let Ok(image) = ElfImage::parse(memory, base) else {
-            continue;
-        };
-        let Some(dac_table) = image.symbol(memory, "g_dacTable") else {
-            continue;
-        };
-        let path = dump
-            .files
-            .iter()
-            .find(|f| f.start <= base && base < f.end)
-            .map(|f| f.path.clone());
-        return Ok(Found {
-            image,
-            dac_table,
-            path,
-        });
-    }
-    Err(not_found(dump))
-}
-
-/// Names what is there instead of a CoreCLR that can be read.
-fn not_found(dump: &Dump) -> RuntimeError {
-    let memory: &dyn Memory = &dump.memory;
-    let has = |name: &str| {
-        dump.files.iter().find(|f| {
-            f.path
-                .rsplit('/')
-                .next()
-                .is_some_and(|n| n.starts_with(name))
-        })
-    };
-    if let Some(core) = has("libcoreclr.so") {
-        let version = Version::from_path(&core.path);
-        return match version {
-            Some(v)
-                if Layout::known().all(|l| !l.ends_with(&format!("-{}.{}", v.major, v.minor))) =>
-            {
-                RuntimeError::Unsupported {
-                    what: format!(".NET {v}"),
-                }
-            }
-            _ => RuntimeError::Unreadable {
-                base: core.start,
-                why: "its symbol g_dacTable cannot be read".into(),
-            },
-        };
-    }
-    if let Some(mono) = has("libmonosgen")
-        .or_else(|| has("libmono-"))
-        .or_else(|| has("mono-sgen"))
-    {
-        return RuntimeError::Unsupported {
-            what: format!("the Mono runtime ({})", mono.path),
-        };
-    }
-    let native = dump.files.iter().filter(|f| f.file_offset == 0);
-    let aot = native
-        .filter_map(|f| ElfImage::parse(memory, f.start).ok().map(|i| (f, i)))
-        .find(|(_, i)| i.symbol(memory, "DotNetRuntimeDebugHeader").is_some());
-    if let Some((file, _)) = aot {
-        return RuntimeError::Unsupported {
-            what: format!("a NativeAOT program ({})", file.path),
-        };
-    }
-    let hint = dump.files.first().map(|f| {
-        format!(
-            ": {} modules, none of them CoreCLR; the program is {}",
-            dump.files.len(),
-            f.path
-        )
-    });
-    RuntimeError::NotFound {
-        hint: hint.unwrap_or_default(),
-    }
-}
-
 /// A layout that passed the checks.
 struct Fitted {
     layout: Layout,
@@ -387,10 +286,7 @@ struct Fitted {
 impl Fitted {
     fn try_new(memory: &dyn Memory, found: &Found, mut layout: Layout) -> Result<Self, String> {
         let mut checks = vec![format!("built-in table {}", layout.name())];
-        let descriptor = found
-            .image
-            .symbol(memory, "DotNetRuntimeContractDescriptor")
-            .and_then(|h| Descriptor::read(memory, h));
+        let descriptor = found.descriptor.and_then(|h| Descriptor::read(memory, h));
         let mut product_version = None;
         if let Some(d) = descriptor {
             product_version = d.texts.get("RuntimeProductVersionString").cloned();
@@ -401,11 +297,17 @@ impl Fitted {
             ));
         }
         let offsets = Offsets::resolve(&layout).map_err(|e: MissingField| e.to_string())?;
+        if matches!(found.dac_table, DacTablePlace::ByGcEntry(_)) {
+            checks.push("g_dacTable found by its content: the dump lacks the symbols".into());
+        }
         let globals = DacTable {
             memory,
             layout: &layout,
             offsets: &offsets,
-            at: found.dac_table,
+            at: found
+                .dac_table
+                .start(&layout)
+                .ok_or("the table has no index for the GC's data table")?,
         }
         .globals(&mut checks)?;
         Ok(Self {

@@ -1,7 +1,7 @@
 //! Which version of the runtime this is, and who says so.
 
-use asynctriage_dump::Memory;
-use asynctriage_image::elf::ElfImage;
+use crate::locate::{Found, RuntimeImage};
+use asynctriage_dump::{Addr, Memory};
 use std::fmt;
 
 /// A runtime version as `10.0.15`.
@@ -42,10 +42,38 @@ impl Version {
         (version.major < 100 && parts.all(|p| p.is_some())).then_some(version)
     }
 
-    /// From the folder that a shared runtime is installed in: `.../Microsoft.NETCore.App/10.0.15/libcoreclr.so`.
+    /// From the folder that a shared runtime is installed in: `.../Microsoft.NETCore.App/10.0.15/libcoreclr.so`, with
+    /// slashes of either kind.
     #[must_use]
     pub fn from_path(path: &str) -> Option<Self> {
-        Self::parse(path.rsplit('/').nth(1)?)
+        Self::parse(path.rsplit(['/', '\\']).nth(1)?)
+    }
+
+    /// From the version resource of coreclr.dll: 10.0.1526.53008 is 10.0.15, built in 2026.
+    #[must_use]
+    pub fn from_file_version([major, minor, build, _]: [u16; 4]) -> Option<Self> {
+        Self::from_build(major.into(), minor.into(), build.into())
+    }
+
+    /// The numbers behind the three module indices of `DotNetRuntimeInfo` (10.0; earlier versions end before them).
+    fn from_single_file_info(memory: &dyn Memory, at: Addr) -> Option<Self> {
+        let has_version = memory.u32(at + 20)? >= 2;
+        has_version.then_some(())?;
+        Self::from_build(
+            memory.u32(at + 96)?,
+            memory.u32(at + 100)?,
+            memory.u32(at + 104)?,
+        )
+    }
+
+    /// The third number of a build is the patch and, in its last two digits, the year.
+    fn from_build(major: u32, minor: u32, build: u32) -> Option<Self> {
+        (1..100).contains(&major).then_some(Self {
+            major,
+            minor,
+            patch: build.checked_div(100)?,
+            preview: false,
+        })
     }
 }
 
@@ -59,24 +87,38 @@ pub struct VersionSource {
 }
 
 /// All witnesses that can be read without knowing the version, the best first.
-pub(crate) fn find(
-    memory: &dyn Memory,
-    image: &ElfImage,
-    path: Option<&str>,
-) -> (Option<Version>, Vec<VersionSource>) {
-    let text = asynctriage_image::version_text(memory, image)
-        .and_then(|t| Version::parse(&t))
-        .map(|version| VersionSource {
-            version,
-            from: "text in libcoreclr",
-        });
-    let path = path
-        .and_then(Version::from_path)
-        .map(|version| VersionSource {
-            version,
-            from: "path of the runtime",
-        });
-    let sources: Vec<_> = text.into_iter().chain(path).collect();
+pub(crate) fn find(memory: &dyn Memory, found: &Found) -> (Option<Version>, Vec<VersionSource>) {
+    let text = match &found.image {
+        RuntimeImage::Elf(image) => asynctriage_image::version_text(memory, image),
+        RuntimeImage::Pe(_) => None,
+    };
+    let single_file = found.image.single_file_info(memory);
+    let info = single_file.and_then(|at| Version::from_single_file_info(memory, at));
+    // the program of a single-file application has a version of its own
+    let resource = found.file.as_ref().filter(|_| single_file.is_none());
+    let resource = resource.and_then(|f| f.stamp?.version);
+    let path = found.path();
+    let witnesses = [
+        (
+            text.as_deref().and_then(Version::parse),
+            "text in libcoreclr",
+        ),
+        (
+            resource.and_then(Version::from_file_version),
+            "version resource of coreclr",
+        ),
+        (info, "runtime information of the single-file program"),
+        (path.and_then(Version::from_path), "path of the runtime"),
+    ];
+    let sources: Vec<_> = witnesses
+        .into_iter()
+        .filter_map(|(version, from)| {
+            Some(VersionSource {
+                version: version?,
+                from,
+            })
+        })
+        .collect();
     (sources.first().map(|s| s.version), sources)
 }
 
@@ -97,5 +139,15 @@ mod tests {
         let path = "/usr/share/dotnet/shared/Microsoft.NETCore.App/8.0.34/libcoreclr.so";
         assert_eq!(Version::from_path(path).map(|v| v.patch), Some(34));
         assert_eq!(Version::from_path("libcoreclr.so"), None);
+        let path = r"C:\Program Files\dotnet\shared\Microsoft.NETCore.App\9.0.22\coreclr.dll";
+        assert_eq!(Version::from_path(path).map(|v| v.patch), Some(22));
+    }
+
+    #[test]
+    fn versions_come_from_builds() {
+        let v = |n| Version::from_file_version(n).map(|v| v.to_string());
+        assert_eq!(v([10, 0, 1526, 53008]).as_deref(), Some("10.0.15"));
+        assert_eq!(v([8, 0, 424, 16909]).as_deref(), Some("8.0.4"));
+        assert_eq!(v([0, 0, 0, 0]), None);
     }
 }

@@ -85,7 +85,7 @@ fn drain(
     let mut out = Vec::new();
     let mut end = take(from, HEAD, &mut out)?;
     match (sniff::looks(&out), end) {
-        (Looks::ElfCore, _) => {}
+        (Looks::ElfCore | Looks::Minidump, _) => {}
         (Looks::Empty, Some(StreamEnd::Cut | StreamEnd::Damaged)) => {
             return Err(OpenError::BadCompression { format });
         }

@@ -9,6 +9,7 @@ use crate::elf::{Core, Notes, Segments, note_ranges};
 use crate::sniff::{self, Looks};
 use crate::{
     Addr, AddressSpace, Container, DumpKind, Memory, OpenError, Os, Registers, Target, kind,
+    minidump,
 };
 
 /// An opened dump.
@@ -23,10 +24,10 @@ pub struct Dump {
     pub kind: DumpKind,
     /// The machine that the process ran on.
     pub target: Target,
-    /// Threads in the order of the dump: the main thread comes first in createdump's and gdb's, the thread that
-    /// crashed in the kernel's.
+    /// Threads in the order of the dump: the main thread comes first in createdump's, gdb's and in minidumps, the
+    /// thread that crashed in the kernel's.
     pub threads: Vec<ThreadSnapshot>,
-    /// Files that the process had mapped, in the order of the dump.
+    /// Files that the process had mapped, in the order of the dump; of a minidump, its modules.
     pub files: Vec<MappedFile>,
     /// Facts about the process.
     pub process: ProcessFacts,
@@ -66,9 +67,13 @@ pub struct ThreadSnapshot {
     pub signal: Option<u32>,
     /// Its registers.
     pub registers: Registers,
+    /// The name that the system knows it by; minidumps from Windows 10 on.
+    pub name: Option<String>,
+    /// Its thread environment block (Windows).
+    pub teb: Option<Addr>,
 }
 
-/// A part of a file that the process had mapped.
+/// A part of a file that the process had mapped; of a minidump, a whole module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappedFile {
     /// Path inside the process; the kernel adds ` (deleted)` to the paths of removed files.
@@ -79,6 +84,49 @@ pub struct MappedFile {
     pub end: Addr,
     /// Where the mapped part begins in the file, in bytes.
     pub file_offset: u64,
+    /// What tells builds of the file apart, where the dump states it: minidumps do.
+    pub stamp: Option<ImageStamp>,
+}
+
+impl MappedFile {
+    /// The last part of the path, whatever system it comes from.
+    #[must_use]
+    pub fn file_name(&self) -> &str {
+        self.path
+            .rsplit(['/', '\\'])
+            .next()
+            .unwrap_or(self.path.as_str())
+    }
+
+    /// Whether the path ends like this, in capitals or not; `extension` begins with the dot.
+    #[must_use]
+    pub fn has_extension(&self, extension: &str) -> bool {
+        let at = self.path.len().checked_sub(extension.len());
+        at.and_then(|at| self.path.get(at..))
+            .is_some_and(|end| end.eq_ignore_ascii_case(extension))
+    }
+}
+
+/// What tells two builds of a PE image apart: symbol servers use the first two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImageStamp {
+    /// Time stamp of the header, or the hash that deterministic builds put there.
+    pub time_date_stamp: u32,
+    /// Bytes that the loaded image takes.
+    pub size_of_image: u32,
+    /// The four numbers of its version resource.
+    pub version: Option<[u16; 4]>,
+}
+
+/// The exception that a dump was taken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExceptionFacts {
+    /// Id of the thread that it happened on.
+    pub thread: u32,
+    /// Code of the system, such as 0xC0000005; managed exceptions are 0xE0434352.
+    pub code: u32,
+    /// The instruction.
+    pub address: Addr,
 }
 
 /// What the dump says about the process as a whole.
@@ -87,7 +135,7 @@ pub struct MappedFile {
 pub struct ProcessFacts {
     /// Process id.
     pub pid: Option<u32>,
-    /// Name of the program, at most 15 bytes.
+    /// Name of the program; of an ELF core at most 15 bytes.
     pub command: Option<String>,
     /// The begin of the command line, at most 80 bytes; createdump leaves it out.
     pub arguments: Option<String>,
@@ -97,6 +145,14 @@ pub struct ProcessFacts {
     pub runtime_base: Option<Addr>,
     /// The exception that the process died of, where createdump was told.
     pub exception_record: Option<Addr>,
+    /// When the dump was taken, in seconds since 1970; minidumps.
+    pub taken: Option<u64>,
+    /// When the process began, in seconds since 1970; minidumps.
+    pub started: Option<u64>,
+    /// The operating system by name and version; minidumps.
+    pub system: Option<String>,
+    /// The exception that the dump was taken for; minidumps of crashes, but not those that createdump writes.
+    pub exception: Option<ExceptionFacts>,
     /// The auxiliary vector: pairs of key and value, without the terminator.
     pub auxv: Vec<(u64, u64)>,
 }
@@ -180,7 +236,7 @@ impl Dump {
     ) -> Result<Self, OpenError> {
         match sniff::looks(backing.get(..HEAD).unwrap_or(&backing)) {
             Looks::ElfCore => Self::from_core(backing, compression, options),
-            Looks::Minidump => Err(OpenError::Minidump),
+            Looks::Minidump => Self::from_minidump(backing, compression, options),
             Looks::Empty => Err(OpenError::Empty),
             other => Err(OpenError::NotADump(other)),
         }
@@ -224,6 +280,34 @@ impl Dump {
             threads: notes.threads,
             files: notes.files,
             process: notes.process,
+            truncated,
+            compression,
+            file_len,
+        })
+    }
+
+    fn from_minidump(
+        backing: Backing,
+        compression: Option<Compression>,
+        options: &OpenOptions,
+    ) -> Result<Self, OpenError> {
+        let file_len = backing.len() as u64;
+        let parts = minidump::read(&backing)?;
+        let truncated = (parts.lost != Truncation::default()).then_some(parts.lost);
+        let memory = AddressSpace::new(backing, parts.pieces, parts.regions, options.record_pages);
+        if memory.ranges().next().is_none() {
+            return Err(OpenError::NoMemory {
+                truncated: truncated.is_some(),
+            });
+        }
+        Ok(Self {
+            memory,
+            container: Container::Minidump,
+            kind: parts.kind,
+            target: parts.target,
+            threads: parts.threads,
+            files: parts.files,
+            process: parts.process,
             truncated,
             compression,
             file_len,

@@ -35,23 +35,23 @@ pub enum OpenError {
     /// The first bytes are not those of a dump.
     #[error("this is not a memory dump; it looks like {0}")]
     NotADump(Looks),
-    /// A Windows minidump.
-    #[error("this is a Windows minidump, which cannot be read yet")]
-    Minidump,
-    /// A core of a 32-bit process.
-    #[error("this is a core of a 32-bit process")]
+    /// A minidump of a system other than Windows; the number is the platform of its system information.
+    #[error("this is a minidump of a system that is not supported (platform {0})")]
+    System(u32),
+    /// A dump of a 32-bit process.
+    #[error("this is a dump of a 32-bit process")]
     ThirtyTwoBit,
     /// A core of a big-endian machine.
     #[error("this is a core of a big-endian machine")]
     BigEndian,
-    /// A core of another processor; the number is the `e_machine` of its header.
-    #[error("this is a core of a processor that is not supported (ELF machine {0})")]
+    /// A dump of another processor; the number is the `e_machine` of an ELF core or the architecture of a minidump.
+    #[error("this is a dump of a processor that is not supported (machine {0})")]
     Machine(u16),
-    /// The list of segments cannot be found.
-    #[error("the core is damaged: {0}")]
+    /// The list of what the dump holds cannot be found.
+    #[error("the dump is damaged: {0}")]
     Damaged(String),
-    /// A core that holds no memory at all.
-    #[error("the core holds no memory{}", if *truncated { ": the file ends before it" } else { "" })]
+    /// A dump that holds no memory at all.
+    #[error("the dump holds no memory{}", if *truncated { ": the file ends before it" } else { "" })]
     NoMemory {
         /// Whether it should: the file is cut.
         truncated: bool,
@@ -104,7 +104,7 @@ impl OpenError {
             Self::Io { .. } => "copy the dump to a local disk and try again".into(),
             Self::Empty => format!("the disk was probably full when the dump was written; {TAKE_ANOTHER}"),
             Self::NotADump(looks) => not_a_dump(looks),
-            Self::Minidump => "use a dump of a Linux process".into(),
+            Self::System(_) => "use a core of a Linux process".into(),
             Self::ThirtyTwoBit | Self::BigEndian | Self::Machine(_) => {
                 "use a dump of a 64-bit process on x64 or arm64".into()
             }
@@ -129,10 +129,7 @@ fn tester(format: CompressionFormat) -> &'static str {
 fn not_a_dump(looks: &Looks) -> String {
     match looks {
         Looks::Archive(name) => format!("unpack it first ({})", unpacker(name)),
-        Looks::Compressed(_, inner) => match **inner {
-            Looks::Minidump => "use a dump of a Linux process".into(),
-            _ => "unpack it and open the dump inside".into(),
-        },
+        Looks::Compressed(..) => "unpack it and open the dump inside".into(),
         Looks::Elf => {
             format!("a dump of the running process is needed, not its program file: {TAKE_ANOTHER}")
         }

@@ -1,6 +1,7 @@
 //! What was in the process.
 //!
-//! [`Dump::open`] takes an ELF core as createdump, gdb or the kernel wrote it, packed or not, and gives one
+//! [`Dump::open`] takes an ELF core as createdump, gdb or the kernel wrote it, or a Windows minidump, packed or not, and
+//! gives one
 //! [`AddressSpace`] with honest faults, the threads with their registers, the mapped files, and facts about the
 //! process. Nothing here knows about .NET, except that the kinds of createdump are told apart.
 #![cfg_attr(
@@ -16,12 +17,14 @@
 
 mod addr;
 mod backing;
+mod bytes;
 mod compress;
 mod dump;
 mod elf;
 mod error;
 mod kind;
 mod memory;
+mod minidump;
 mod pieces;
 mod record;
 mod registers;
@@ -36,7 +39,10 @@ mod trim;
 
 pub use addr::Addr;
 pub use compress::{Compression, CompressionFormat, StreamEnd};
-pub use dump::{Dump, MappedFile, OpenOptions, ProcessFacts, ThreadSnapshot, Truncation};
+pub use dump::{
+    Dump, ExceptionFacts, ImageStamp, MappedFile, OpenOptions, ProcessFacts, ThreadSnapshot,
+    Truncation,
+};
 pub use error::OpenError;
 pub use memory::{Fault, FaultReason, Memory};
 pub use registers::{Arm64Registers, Registers, X64Registers};

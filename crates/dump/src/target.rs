@@ -8,14 +8,17 @@ use std::fmt;
 pub enum Container {
     /// An ELF core.
     ElfCore,
+    /// A Windows minidump.
+    Minidump,
 }
 
 /// How much of the process a dump holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DumpKind {
-    /// createdump: everything.
+    /// createdump, or a minidump with full memory: everything.
     Full,
-    /// createdump: all private memory and the metadata, not the code of the image files.
+    /// createdump: all private memory and the metadata, not the code of the image files. Minidump: private memory, and
+    /// what the runtime's debugger support reported; no metadata (8, 9, 10).
     Heap,
     /// createdump: stacks and what they touch. Its triage dumps are reported as this too: the two differ by less
     /// than 6 % of their pages, and in no way that a dump shows by itself (10 measured).

@@ -11,7 +11,7 @@ use object::{LittleEndian, U16, U32, U64};
 
 use crate::elf::{Core, Extent, Header, LE, ProgramHeader, note_ranges};
 use crate::record::PAGE;
-use crate::{Dump, OpenError};
+use crate::{Container, Dump, OpenError};
 
 /// Why a dump cannot be trimmed.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +20,9 @@ pub enum TrimError {
     /// It is not known what was read.
     #[error("the dump was opened without recording what is read")]
     NotRecorded,
+    /// Only ELF cores can be trimmed.
+    #[error("only ELF cores can be trimmed, and this is a minidump")]
+    NotACore,
     /// The headers would be larger than any use of the result.
     #[error("the trimmed dump would need more than {MAX_HEADERS} regions")]
     TooManyRegions,
@@ -45,6 +48,9 @@ const MAX_HEADERS: usize = 1 << 22;
 pub fn trim(dump: &Dump, out: &mut dyn Write) -> Result<u64, TrimError> {
     if !dump.memory.records() {
         return Err(TrimError::NotRecorded);
+    }
+    if dump.container != Container::ElfCore {
+        return Err(TrimError::NotACore);
     }
     let file = dump.memory.file();
     let core = Core::parse(file)?;

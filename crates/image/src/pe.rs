@@ -87,11 +87,13 @@ pub struct PeImage {
     pub layout: PeLayout,
     /// Time stamp of the header, or the hash that deterministic builds put there.
     pub time_date_stamp: u32,
+    /// Address that the image was linked for: pointers in the file assume it.
+    pub preferred_base: u64,
     /// Bytes that the loaded image takes.
     pub size_of_image: u32,
     /// `IMAGE_FILE_MACHINE_*`; ReadyToRun images for Unix carry it with the bits of their system flipped.
     pub machine: u16,
-    /// The sections in the order of the header.
+    /// The sections in the order of the header; none of a loaded image when the dump lacks the list.
     pub sections: Vec<Section>,
     /// Present for managed assemblies whose CLI header the dump holds.
     pub cli: Option<CliHeader>,
@@ -106,10 +108,9 @@ impl PeImage {
     /// # Errors
     /// When the header is not in the dump, is longer than a page, or is not that of a PE32 or PE32+ image.
     pub fn parse(memory: &dyn Memory, base: Addr, layout: PeLayout) -> Result<Self, ImageError> {
-        let page = prefix(memory, base, MAX_HEADER);
         let malformed =
             |what: &dyn std::fmt::Display| ImageError::Malformed(base, what.to_string());
-        let nt = nt_headers(&page, base)?;
+        let nt = &nt_headers(memory, base)?;
         // from the PE signature on: the DOS stub before it holds nothing of use and much that can be malformed
         let header = Header::parse_without_dos(nt).map_err(|e| malformed(&e))?;
         let optional = header
@@ -118,15 +119,18 @@ impl PeImage {
         let mut table = SIZEOF_PE_MAGIC
             .saturating_add(SIZEOF_COFF_HEADER)
             .saturating_add(header.coff_header.size_of_optional_header.into());
-        let sections = header
-            .coff_header
-            .sections(nt, &mut table)
-            .map_err(|e| malformed(&e))?;
+        let sections = match header.coff_header.sections(nt, &mut table) {
+            Ok(sections) => sections,
+            // reduced minidumps end before the list; in a loaded image every address is known without it
+            Err(_) if layout == PeLayout::Loaded => Vec::new(),
+            Err(e) => return Err(malformed(&e)),
+        };
         let directories = &optional.data_directories;
         let mut image = Self {
             base,
             layout,
             time_date_stamp: header.coff_header.time_date_stamp,
+            preferred_base: optional.windows_fields.image_base,
             size_of_image: optional.windows_fields.size_of_image,
             machine: header.coff_header.machine,
             sections: sections.iter().map(section).collect(),
@@ -208,24 +212,20 @@ impl PeImage {
     }
 }
 
-/// The header from the PE signature on.
-fn nt_headers(page: &[u8], base: Addr) -> Result<&[u8], ImageError> {
+/// The header from the PE signature on. Minidumps may lack what stands between it and the DOS header.
+fn nt_headers(memory: &dyn Memory, base: Addr) -> Result<Vec<u8>, ImageError> {
     let wrong = || ImageError::WrongMagic(base, "PE");
-    let magic = page.first_chunk().ok_or(ImageError::NotDumped(base))?;
-    if u16::from_le_bytes(*magic) != DOS_MAGIC {
+    let magic = memory.u16(base).ok_or(ImageError::NotDumped(base))?;
+    if magic != DOS_MAGIC {
         return Err(wrong());
     }
-    let pointer = page
-        .get(PE_POINTER_OFFSET as usize..)
-        .and_then(<[u8]>::first_chunk)
+    let pointer = memory
+        .u32(base + u64::from(PE_POINTER_OFFSET))
         .ok_or(ImageError::NotDumped(base))?;
-    let nt = page
-        .get(u32::from_le_bytes(*pointer) as usize..)
-        .ok_or_else(wrong)?;
-    if nt
-        .first_chunk()
-        .is_some_and(|m| u32::from_le_bytes(*m) == PE_MAGIC)
-    {
+    let len = MAX_HEADER.checked_sub(pointer.into()).ok_or_else(wrong)?;
+    let nt = prefix(memory, base + u64::from(pointer), len);
+    let magic = nt.first_chunk().ok_or(ImageError::NotDumped(base))?;
+    if u32::from_le_bytes(*magic) == PE_MAGIC {
         Ok(nt)
     } else {
         Err(wrong())

@@ -15,6 +15,7 @@
 mod analysis;
 mod channels;
 mod context;
+mod facts;
 mod groups;
 mod http;
 mod leaves;

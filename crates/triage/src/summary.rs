@@ -1,11 +1,12 @@
 //! From a dump to a report.
 
 use crate::analysis::Analysis;
+use crate::facts;
 use crate::groups::{Groups, Wanted};
 use crate::threads::display_name;
 use asynctriage_async_graph::{Class, Helper};
 use asynctriage_clr::{Gap as ClrGap, Runtime, RuntimeError};
-use asynctriage_dump::{Arch, Dump, Os};
+use asynctriage_dump::{Arch, Dump};
 use asynctriage_report as report;
 use asynctriage_report::{Address, Report};
 use std::collections::BTreeMap;
@@ -101,7 +102,7 @@ impl Analysis<'_, '_> {
         }
         let (rejected, rejected_by_reason, rejected_left_out) = self.rejected();
         Report {
-            dump: self.dump_facts(),
+            dump: facts::dump(self.rt.dump()),
             runtime: self.runtime_facts(),
             heap: self.heap_facts(),
             threads: self.thread_rows(&groups),
@@ -118,18 +119,6 @@ impl Analysis<'_, '_> {
             },
             chains: groups.groups,
             ..Report::default()
-        }
-    }
-
-    fn dump_facts(&self) -> report::Dump {
-        let dump = self.rt.dump();
-        report::Dump {
-            format: report::DumpFormat::ElfCore,
-            kind: dump.kind.to_string(),
-            truncated: dump.truncated.is_some(),
-            bytes: dump.file_len,
-            process_id: dump.process.pid.map(u64::from),
-            ..report::Dump::default()
         }
     }
 
@@ -175,11 +164,7 @@ impl Analysis<'_, '_> {
                 .rt
                 .version
                 .map_or_else(|| format!("{major}.{minor}"), |v| v.to_string()),
-            os: match target.os {
-                Os::Linux => "linux",
-                Os::Windows => "windows",
-            }
-            .into(),
+            os: facts::os(self.rt.dump()).into(),
             arch: match target.arch {
                 Arch::X64 => "x64",
                 Arch::Arm64 => "arm64",

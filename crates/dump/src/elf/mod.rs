@@ -1,6 +1,5 @@
 //! ELF cores: header, segments, notes.
 
-mod bytes;
 mod notes;
 mod nt;
 mod segments;

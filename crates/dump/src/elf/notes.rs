@@ -3,8 +3,8 @@
 use object::elf::{NT_AUXV, NT_FILE, NT_PRPSINFO, NT_PRSTATUS, NT_SIGINFO, NoteType};
 use object::read::elf::{Note, NoteIterator};
 
-use super::bytes::u64_at;
 use super::{Header, LE, nt};
+use crate::bytes::u64_at;
 use crate::{Arch, MappedFile, ProcessFacts, Registers, ThreadSnapshot};
 
 /// NT_ARM_TLS: `tpidr_el0` of the thread before.

@@ -1,6 +1,6 @@
 //! Layouts of the notes that matter; all measured on cores of createdump, gdb and the kernel.
 
-use super::bytes::{array, text, u16_at, u32_at, u64_at, words};
+use crate::bytes::{array, text, u16_at, u32_at, u64_at, words};
 use crate::registers::{Arm64Registers, X64Registers};
 use crate::{Addr, Arch, MappedFile, Registers, ThreadSnapshot};
 
@@ -21,6 +21,8 @@ pub(super) fn thread(desc: &[u8], arch: Arch) -> Option<ThreadSnapshot> {
             Arch::X64 => Registers::X64(x64(registers)?),
             Arch::Arm64 => Registers::Arm64(arm64(registers)?),
         },
+        name: None,
+        teb: None,
     })
 }
 
@@ -135,5 +137,6 @@ fn file(entry: &[u8], name: &[u8], unit: u64) -> Option<MappedFile> {
         start: Addr(u64_at(entry, 0)?),
         end: Addr(u64_at(entry, 8)?),
         file_offset: u64_at(entry, 16)?.saturating_mul(unit),
+        stamp: None,
     })
 }

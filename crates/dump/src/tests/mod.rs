@@ -3,6 +3,7 @@
 mod cores;
 mod hostile;
 mod kinds;
+mod minidumps;
 mod mock;
 mod refusals;
 mod trimming;

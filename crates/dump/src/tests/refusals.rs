@@ -57,8 +57,8 @@ fn every_refusal_says_what_it_is_and_what_to_do() {
     gcdump.extend([0; 40]);
     let cases: Vec<(&str, Vec<u8>)> = vec![
         ("empty", vec![]),
-        ("minidump", b"MDMP\x93\xa7".to_vec()),
-        ("minidump in gzip", gzip(b"MDMP\x93\xa7")),
+        ("minidump header only", b"MDMP\x93\xa7".to_vec()),
+        ("minidump header in gzip", gzip(b"MDMP\x93\xa7")),
         ("program", with(16, 3)),
         ("assembly", b"MZ\x90\0".to_vec()),
         ("32 bit", with(4, 1)),

@@ -102,6 +102,20 @@ fn parse(memory: &Pieces, layout: PeLayout) -> PeImage {
 }
 
 #[test]
+fn the_header_of_a_reduced_minidump_is_enough() {
+    let memory = Pieces::default()
+        .with(BASE, header()[..64].to_vec())
+        .with(BASE + NT as u64, header()[NT..SECTIONS].to_vec())
+        .with(BASE + u64::from(DATA.0), data());
+    let image = parse(&memory, PeLayout::Loaded);
+    assert!(image.sections.is_empty() && image.cli.is_none());
+    assert_eq!(image.time_date_stamp, 0x1234_5678);
+    let a = image.export(&memory, "a");
+    assert_eq!(a, image.rva_to_addr(0x900 + DATA.0));
+    assert!(PeImage::parse(&memory, Addr(BASE), PeLayout::Flat).is_err());
+}
+
+#[test]
 fn both_layouts_tell_the_same() {
     for (memory, layout, shift) in [
         (loaded(), PeLayout::Loaded, 0),

@@ -1,0 +1,241 @@
+//! Which module of the process is the runtime, and what is there instead when none is.
+
+use crate::anchor;
+use crate::layout::Layout;
+use crate::runtime::RuntimeError;
+use crate::version::Version;
+use asynctriage_dump::{Addr, Dump, MappedFile, Memory, Os};
+use asynctriage_image::elf::ElfImage;
+use asynctriage_image::pe::{PeImage, PeLayout};
+
+/// Exported by CoreCLR from .NET 5 on: an array of pointers to the runtime's variables.
+const DAC_TABLE: &str = "g_dacTable";
+/// Exported from .NET 9 on.
+const DESCRIPTOR: &str = "DotNetRuntimeContractDescriptor";
+/// Exported by the host of a single-file application, which is the runtime then.
+const SINGLE_FILE: &str = "DotNetRuntimeInfo";
+
+/// The runtime's module as an image.
+#[derive(Clone, Debug)]
+pub(crate) enum RuntimeImage {
+    Elf(ElfImage),
+    Pe(PeImage),
+}
+
+impl RuntimeImage {
+    /// Address of the first byte.
+    pub(crate) fn base(&self) -> Addr {
+        match self {
+            Self::Elf(image) => image.base,
+            Self::Pe(image) => image.base,
+        }
+    }
+
+    /// Bytes that it takes in memory.
+    fn size(&self) -> u64 {
+        match self {
+            Self::Elf(image) => image.size(),
+            Self::Pe(image) => image.size_of_image.into(),
+        }
+    }
+
+    /// Where an exported variable is.
+    pub(crate) fn symbol(&self, memory: &dyn Memory, name: &str) -> Option<Addr> {
+        match self {
+            Self::Elf(image) => image.symbol(memory, name),
+            Self::Pe(image) => image.export(memory, name),
+        }
+    }
+
+    /// The record that the host of a single-file application carries.
+    pub(crate) fn single_file_info(&self, memory: &dyn Memory) -> Option<Addr> {
+        self.symbol(memory, SINGLE_FILE)
+    }
+}
+
+/// Where `g_dacTable` is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DacTablePlace {
+    /// The module exports it.
+    Exported(Addr),
+    /// Only its entry for the GC's data table is known; the index of that entry depends on the version.
+    ByGcEntry(Addr),
+}
+
+impl DacTablePlace {
+    /// The first entry, under the layouts of one version.
+    pub(crate) fn start(self, layout: &Layout) -> Option<Addr> {
+        match self {
+            Self::Exported(at) => Some(at),
+            Self::ByGcEntry(entry) => {
+                let index = layout.dac_index("GcDacVars")?;
+                Some(entry.back(index.saturating_mul(8)))
+            }
+        }
+    }
+}
+
+/// The module that is the runtime.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) image: RuntimeImage,
+    pub(crate) dac_table: DacTablePlace,
+    /// Header of the contract descriptor, when the version has one and the dump shows it.
+    pub(crate) descriptor: Option<Addr>,
+    /// What the dump says of the file.
+    pub(crate) file: Option<MappedFile>,
+}
+
+impl Found {
+    /// Path of the module in the process.
+    pub(crate) fn path(&self) -> Option<&str> {
+        self.file.as_ref().map(|f| f.path.as_str())
+    }
+}
+
+/// Finds the runtime of a dump: by name first, then the program itself, which single-file applications carry it in.
+pub(crate) fn locate(dump: &Dump) -> Result<Found, RuntimeError> {
+    let memory: &dyn Memory = &dump.memory;
+    let exporting = candidates(dump).find_map(|(base, _)| {
+        let image = image(dump, base)?;
+        let at = image.symbol(memory, DAC_TABLE)?;
+        Some((image, DacTablePlace::Exported(at)))
+    });
+    // a kernel core lacks the table of symbols, and reduced minidumps may
+    let by_content = || {
+        candidates(dump)
+            .filter(|(_, named)| *named)
+            .find_map(|(base, _)| {
+                let image = image(dump, base)?;
+                let entry = anchor::gc_entry(&dump.memory, base, image.size())?;
+                Some((image, DacTablePlace::ByGcEntry(entry)))
+            })
+    };
+    let (image, dac_table) = exporting
+        .or_else(by_content)
+        .ok_or_else(|| not_found(dump))?;
+    let base = image.base();
+    let holds = |f: &&MappedFile| f.start <= base && base < f.end;
+    Ok(Found {
+        dac_table,
+        descriptor: image
+            .symbol(memory, DESCRIPTOR)
+            .or_else(|| anchor::descriptor(&dump.memory, base, image.size())),
+        file: dump.files.iter().find(holds).cloned(),
+        image,
+    })
+}
+
+/// Where images begin that may be the runtime, the likely ones first, and whether they are called like it.
+fn candidates(dump: &Dump) -> impl Iterator<Item = (Addr, bool)> {
+    let said = dump
+        .process
+        .runtime_base
+        .into_iter()
+        .map(|base| (base, true));
+    let whole = || dump.files.iter().filter(|f| f.file_offset == 0);
+    let named = whole().filter(|f| is_runtime(f)).map(|f| (f.start, true));
+    let windows = dump.target.os == Os::Windows;
+    let other = whole().filter(move |f| !is_runtime(f) && f.has_extension(".exe") == windows);
+    let other = other
+        .filter(|f| !f.has_extension(".dll"))
+        .map(|f| (f.start, false));
+    said.chain(named).chain(other)
+}
+
+fn is_runtime(file: &MappedFile) -> bool {
+    let name = file.file_name();
+    name == "libcoreclr.so" || name.eq_ignore_ascii_case("coreclr.dll")
+}
+
+fn image(dump: &Dump, base: Addr) -> Option<RuntimeImage> {
+    let memory: &dyn Memory = &dump.memory;
+    match dump.target.os {
+        Os::Linux => ElfImage::parse(memory, base).ok().map(RuntimeImage::Elf),
+        Os::Windows => PeImage::parse(memory, base, PeLayout::Loaded)
+            .ok()
+            .map(RuntimeImage::Pe),
+    }
+}
+
+/// Runtimes that are not read, by the begin of the file name of their module, and what to call them.
+const OTHER_RUNTIMES: [(&str, &str); 6] = [
+    ("libmonosgen", "the Mono runtime"),
+    ("libmono-", "the Mono runtime"),
+    ("mono-sgen", "the Mono runtime"),
+    ("mono-2.0", "the Mono runtime"),
+    ("clr.dll", ".NET Framework 4"),
+    ("mscorwks.dll", ".NET Framework 2"),
+];
+
+/// Names what is there instead of a CoreCLR that can be read.
+fn not_found(dump: &Dump) -> RuntimeError {
+    if let Some(core) = dump.files.iter().find(|f| is_runtime(f)) {
+        return unreadable(dump, core);
+    }
+    let other = dump.files.iter().find_map(|f| {
+        let name = f.file_name().to_ascii_lowercase();
+        let (_, what) = OTHER_RUNTIMES
+            .iter()
+            .find(|(begin, _)| name.starts_with(begin))?;
+        Some((f, *what))
+    });
+    if let Some((file, what)) = other {
+        let version = file.stamp.and_then(|s| s.version);
+        let version = version.map_or_else(String::new, |[a, b, c, d]| format!(" {a}.{b}.{c}.{d}"));
+        return RuntimeError::Unsupported {
+            what: format!("{what}{version} ({})", file.path),
+        };
+    }
+    if let Some(file) = native_aot(dump) {
+        return RuntimeError::Unsupported {
+            what: format!("a NativeAOT program ({})", file.path),
+        };
+    }
+    let hint = dump.files.first().map(|f| {
+        format!(
+            ": {} modules, none of them CoreCLR; the program is {}",
+            dump.files.len(),
+            f.path
+        )
+    });
+    RuntimeError::NotFound {
+        hint: hint.unwrap_or_default(),
+    }
+}
+
+/// CoreCLR is there by name and cannot be read: because of its version, because it is Mono under the same name, or
+/// because the dump lacks its variables.
+fn unreadable(dump: &Dump, core: &MappedFile) -> RuntimeError {
+    let memory: &dyn Memory = &dump.memory;
+    let version = Version::from_path(&core.path)
+        .or_else(|| core.stamp?.version.and_then(Version::from_file_version));
+    if let Some(v) = version.filter(|v| !Layout::knows(v.major, v.minor)) {
+        return RuntimeError::Unsupported {
+            what: format!(".NET {v}"),
+        };
+    }
+    let is_mono =
+        image(dump, core.start).is_some_and(|i| i.symbol(memory, "mono_get_root_domain").is_some());
+    if is_mono {
+        return RuntimeError::Unsupported {
+            what: format!("the Mono runtime ({})", core.path),
+        };
+    }
+    RuntimeError::Unreadable {
+        base: core.start,
+        why: format!(
+            "the dump, of kind {}, holds neither its symbol {DAC_TABLE} nor what it points to",
+            dump.kind
+        ),
+    }
+}
+
+fn native_aot(dump: &Dump) -> Option<&MappedFile> {
+    let memory: &dyn Memory = &dump.memory;
+    let whole = dump.files.iter().filter(|f| f.file_offset == 0);
+    whole
+        .filter_map(|f| Some((f, image(dump, f.start)?)))
+        .find(|(_, i)| i.symbol(memory, "DotNetRuntimeDebugHeader").is_some())
+        .map(|(f, _)| f)
+}
