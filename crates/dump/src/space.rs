@@ -226,9 +226,9 @@ impl AddressSpace {
             .unwrap_or_default()
     }
 
-    /// Whether reads are recorded.
-    pub(crate) fn records(&self) -> bool {
-        self.recorder.is_some()
+    /// The record of what was read, when there is one.
+    pub(crate) fn recorder(&self) -> Option<&Recorder> {
+        self.recorder.as_ref()
     }
 
     /// The dump file itself.

@@ -10,7 +10,7 @@ use object::pod::bytes_of;
 use object::{LittleEndian, U16, U32, U64};
 
 use crate::elf::{Core, Extent, Header, LE, ProgramHeader, note_ranges};
-use crate::record::PAGE;
+use crate::record::{PAGE, Recorder};
 use crate::{Container, Dump, OpenError};
 
 /// Why a dump cannot be trimmed.
@@ -37,7 +37,8 @@ pub enum TrimError {
 /// Most segments of a trimmed dump.
 const MAX_HEADERS: usize = 1 << 22;
 
-/// Writes a core that holds the notes of `dump` whole, and of its memory only the pages read so far.
+/// Writes a core that holds the notes of `dump` whole, and of its memory only the pages read so far. Inside those, lines
+/// of 64 bytes that were not read are blank, so that the result packs well: it answers the same questions, no others.
 ///
 /// Everything else stays listed, as segments without bytes: reads there fail with
 /// [`NotDumped`](crate::FaultReason::NotDumped), and with [`Truncated`](crate::FaultReason::Truncated) where the dump
@@ -46,9 +47,7 @@ const MAX_HEADERS: usize = 1 << 22;
 /// # Errors
 /// When the dump was opened without [`record_pages`](crate::OpenOptions::record_pages), or `out` fails.
 pub fn trim(dump: &Dump, out: &mut dyn Write) -> Result<u64, TrimError> {
-    if !dump.memory.records() {
-        return Err(TrimError::NotRecorded);
-    }
+    let recorder = dump.memory.recorder().ok_or(TrimError::NotRecorded)?;
     if dump.container != Container::ElfCore {
         return Err(TrimError::NotACore);
     }
@@ -62,7 +61,7 @@ pub fn trim(dump: &Dump, out: &mut dyn Write) -> Result<u64, TrimError> {
     let parts = parts(&core, &kept, dump.file_len)?;
     let plan = Plan::new(&notes, parts.len(), &kept);
     plan.write_headers(&core, &parts, out)?;
-    plan.write_bytes(file, out)?;
+    plan.write_bytes(file, recorder, out)?;
     Ok(plan.end)
 }
 
@@ -263,7 +262,7 @@ impl<'a> Plan<'a> {
         )
     }
 
-    fn write_bytes(&self, file: &[u8], out: &mut dyn Write) -> io::Result<()> {
+    fn write_bytes(&self, file: &[u8], recorder: &Recorder, out: &mut dyn Write) -> io::Result<()> {
         let mut at = self.notes_at;
         for note in self.notes {
             out.write_all(note)?;
@@ -275,11 +274,10 @@ impl<'a> Plan<'a> {
             let range = usize::try_from(part.start)
                 .ok()
                 .zip(usize::try_from(part.end).ok());
-            out.write_all(
-                range
-                    .and_then(|(from, to)| file.get(from..to))
-                    .unwrap_or_default(),
-            )?;
+            let bytes = range.and_then(|(from, to)| file.get(from..to));
+            let mut bytes = bytes.unwrap_or_default().to_vec();
+            recorder.blank_unread(part.start, &mut bytes);
+            out.write_all(&bytes)?;
         }
         Ok(())
     }
