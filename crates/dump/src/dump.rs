@@ -7,6 +7,7 @@ use crate::backing::Backing;
 use crate::compress::{self, Compression};
 use crate::elf::{Core, Notes, Segments, note_ranges};
 use crate::sniff::{self, Looks};
+use crate::under::Completion;
 use crate::{
     Addr, AddressSpace, Container, DumpKind, Memory, OpenError, Os, Registers, Target, kind,
     minidump,
@@ -37,6 +38,8 @@ pub struct Dump {
     pub compression: Option<Compression>,
     /// Size of the dump in bytes, after unpacking.
     pub file_len: u64,
+    /// Files of this machine that were laid under the dump; see [`Dump::lay_under`].
+    pub completion: Completion,
 }
 
 /// How to open a dump.
@@ -283,6 +286,7 @@ impl Dump {
             truncated,
             compression,
             file_len,
+            completion: Completion::default(),
         })
     }
 
@@ -311,6 +315,7 @@ impl Dump {
             truncated,
             compression,
             file_len,
+            completion: Completion::default(),
         })
     }
 }

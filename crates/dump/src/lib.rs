@@ -36,6 +36,7 @@ mod testkit;
 #[cfg(test)]
 mod tests;
 mod trim;
+mod under;
 
 pub use addr::Addr;
 pub use compress::{Compression, CompressionFormat, StreamEnd};
@@ -50,3 +51,4 @@ pub use sniff::Looks;
 pub use space::{Access, AddressSpace, Region};
 pub use target::{Arch, Container, DumpKind, Os, Target};
 pub use trim::{TrimError, trim};
+pub use under::{Completion, HostFile, RefusedFile, Under, UsedFile};

@@ -8,6 +8,8 @@ use std::collections::BinaryHeap;
 pub(crate) enum Content {
     /// The dump file holds it, from this byte on.
     At(u64),
+    /// The file of this number holds it, from this byte on, and the dump does not.
+    Under(u32, u64),
     /// The process had memory there, the dump does not hold it.
     NotDumped,
     /// It would lie past the end of the file.
@@ -25,8 +27,10 @@ pub(crate) struct Piece {
 impl Piece {
     /// The part of this piece from `start` to `end`, which lie inside it.
     fn cut(&self, start: u64, end: u64) -> Self {
+        let skipped = start.wrapping_sub(self.start);
         let content = match self.content {
-            Content::At(offset) => Content::At(offset.wrapping_add(start.wrapping_sub(self.start))),
+            Content::At(offset) => Content::At(offset.wrapping_add(skipped)),
+            Content::Under(file, offset) => Content::Under(file, offset.wrapping_add(skipped)),
             other => other,
         };
         Self {
@@ -38,18 +42,26 @@ impl Piece {
 
     /// Whether `next` goes on where this piece ends, in memory and in the file.
     fn continues_in(&self, next: &Self) -> bool {
+        let len = self.end.wrapping_sub(self.start);
         self.end == next.start
             && match (self.content, next.content) {
-                (Content::At(a), Content::At(b)) => {
-                    Some(b) == a.checked_add(self.end.wrapping_sub(self.start))
+                (Content::At(a), Content::At(b)) => Some(b) == a.checked_add(len),
+                (Content::Under(f, a), Content::Under(g, b)) => {
+                    f == g && Some(b) == a.checked_add(len)
                 }
                 (a, b) => a == b,
             }
     }
 
-    /// Which of two pieces wins an address that both claim: bytes win over holes, then the earlier header wins.
-    fn rank(&self, index: usize) -> (bool, usize) {
-        (!matches!(self.content, Content::At(_)), index)
+    /// Which of two pieces wins an address that both claim: bytes of the dump win over those of other files, these win
+    /// over holes, then the earlier header wins.
+    fn rank(&self, index: usize) -> (u8, usize) {
+        let class = match self.content {
+            Content::At(_) => 0,
+            Content::Under(..) => 1,
+            Content::NotDumped | Content::Truncated => 2,
+        };
+        (class, index)
     }
 }
 
@@ -81,7 +93,7 @@ pub(crate) fn flatten(mut pieces: Vec<Piece>) -> Vec<Piece> {
 struct Sweep<'a> {
     pieces: &'a [Piece],
     /// Pieces that began at or below `at`, best first.
-    active: BinaryHeap<Reverse<((bool, usize), usize)>>,
+    active: BinaryHeap<Reverse<((u8, usize), usize)>>,
     at: u64,
     out: Vec<Piece>,
 }

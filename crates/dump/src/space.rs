@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::backing::Backing;
 use crate::pieces::{Content, Piece, flatten};
 use crate::record::Recorder;
+use crate::under::{HostFile, Under};
 use crate::{Addr, Fault, FaultReason, Memory};
 
 /// What the process could do with a region.
@@ -39,12 +40,14 @@ impl Region {
     }
 }
 
-/// Addresses whose bytes stand side by side in the dump file.
+/// Addresses whose bytes stand side by side in a file.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     start: u64,
     end: u64,
     offset: usize,
+    /// 0 for the dump, else one above the position among the files laid under it.
+    file: u32,
 }
 
 /// Addresses that are known and not readable.
@@ -55,7 +58,7 @@ struct Hole {
     reason: FaultReason,
 }
 
-/// The memory of the process, as far as the dump holds it.
+/// The memory of the process, as far as the dump holds it, or files laid under it do.
 ///
 /// Lookups are a binary search over the spans of the file; they allocate nothing, take no lock and may run on any
 /// number of threads.
@@ -68,6 +71,8 @@ pub struct AddressSpace {
     holes: Vec<Hole>,
     regions: Vec<Region>,
     recorder: Option<Recorder>,
+    /// Files of this machine that have what the dump lacks.
+    under: Vec<HostFile>,
 }
 
 impl AddressSpace {
@@ -87,12 +92,57 @@ impl AddressSpace {
             holes: Vec::new(),
             regions,
             recorder,
+            under: Vec::new(),
         };
-        for piece in flatten(pieces) {
-            space.add(piece);
-        }
-        space.starts = space.spans.iter().map(|s| s.start).collect();
+        space.build(pieces);
         space
+    }
+
+    /// Sets what is readable and what is not.
+    fn build(&mut self, pieces: Vec<Piece>) {
+        self.spans.clear();
+        self.holes.clear();
+        for piece in flatten(pieces) {
+            self.add(piece);
+        }
+        self.starts = self.spans.iter().map(|s| s.start).collect();
+    }
+
+    /// Makes bytes of other files readable where the dump has none.
+    pub(crate) fn lay_under(&mut self, parts: Vec<Under>) {
+        let mut pieces = self.pieces();
+        for part in parts {
+            let there = (part.file.len() as u64).saturating_sub(part.offset);
+            self.under.push(part.file);
+            let number = u32::try_from(self.under.len()).unwrap_or(u32::MAX);
+            pieces.push(Piece {
+                start: part.start.0,
+                end: part.start.0.saturating_add(part.len.min(there)),
+                content: Content::Under(number, part.offset),
+            });
+        }
+        self.build(pieces);
+    }
+
+    /// What the space was built of.
+    fn pieces(&self) -> Vec<Piece> {
+        let spans = self.spans.iter().map(|s| Piece {
+            start: s.start,
+            end: s.end,
+            content: match s.file {
+                0 => Content::At(s.offset as u64),
+                file => Content::Under(file, s.offset as u64),
+            },
+        });
+        let holes = self.holes.iter().map(|h| Piece {
+            start: h.start,
+            end: h.end,
+            content: match h.reason {
+                FaultReason::Truncated => Content::Truncated,
+                _ => Content::NotDumped,
+            },
+        });
+        spans.chain(holes).collect()
     }
 
     fn add(&mut self, piece: Piece) {
@@ -101,14 +151,24 @@ impl AddressSpace {
             end,
             content,
         } = piece;
-        let reason = match content {
-            Content::At(offset) => match usize::try_from(offset) {
-                Ok(offset) => return self.spans.push(Span { start, end, offset }),
-                Err(_) => FaultReason::Truncated,
-            },
-            Content::NotDumped => FaultReason::NotDumped,
-            Content::Truncated => FaultReason::Truncated,
+        let (file, offset) = match content {
+            Content::At(offset) => (0, offset),
+            Content::Under(file, offset) => (file, offset),
+            Content::NotDumped => return self.add_hole(start, end, FaultReason::NotDumped),
+            Content::Truncated => return self.add_hole(start, end, FaultReason::Truncated),
         };
+        match usize::try_from(offset) {
+            Ok(offset) => self.spans.push(Span {
+                start,
+                end,
+                offset,
+                file,
+            }),
+            Err(_) => self.add_hole(start, end, FaultReason::Truncated),
+        }
+    }
+
+    fn add_hole(&mut self, start: u64, end: u64, reason: FaultReason) {
         self.holes.push(Hole { start, end, reason });
     }
 
@@ -183,7 +243,7 @@ impl AddressSpace {
     /// finds without everything that was looked through.
     pub fn scan_pieces(&self, addr: Addr, len: u64) -> impl Iterator<Item = (Addr, &[u8])> + '_ {
         self.spans_within(addr, len)
-            .filter_map(|(at, len)| Some((at, self.locate(at, len)?.1)))
+            .filter_map(|(at, len)| Some((at, self.locate(at, len)?.2)))
     }
 
     fn spans_within(&self, addr: Addr, len: u64) -> impl Iterator<Item = (Addr, u64)> + '_ {
@@ -244,27 +304,31 @@ impl AddressSpace {
             .filter(|s| addr.0 < s.end)
     }
 
-    /// Where `len` bytes at `addr` stand in the file, and the bytes.
+    /// In which file and where in it `len` bytes at `addr` stand, and the bytes.
     #[inline]
-    fn locate(&self, addr: Addr, len: u64) -> Option<(usize, &[u8])> {
+    fn locate(&self, addr: Addr, len: u64) -> Option<(u32, usize, &[u8])> {
         let span = self.span(addr)?;
         if len > span.end.wrapping_sub(addr.0) {
             return None;
         }
-        // a span lies inside the backing, so these fit; a wrong span would fail in `get`
+        // a span lies inside its file, so these fit; a wrong span would fail in `get`
         let from = span
             .offset
             .wrapping_add(addr.0.wrapping_sub(span.start) as usize);
-        let bytes = self.backing.get(from..from.wrapping_add(len as usize))?;
-        Some((from, bytes))
+        let file: &[u8] = match span.file.checked_sub(1) {
+            None => &self.backing,
+            Some(under) => self.under.get(under as usize)?,
+        };
+        let bytes = file.get(from..from.wrapping_add(len as usize))?;
+        Some((span.file, from, bytes))
     }
 }
 
 impl Memory for AddressSpace {
     #[inline]
     fn slice(&self, addr: Addr, len: u64) -> Option<&[u8]> {
-        let (from, bytes) = self.locate(addr, len)?;
-        if let Some(recorder) = &self.recorder {
+        let (file, from, bytes) = self.locate(addr, len)?;
+        if let Some(recorder) = self.recorder.as_ref().filter(|_| file == 0) {
             recorder.mark(from as u64, len);
         }
         Some(bytes)

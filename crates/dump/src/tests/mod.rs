@@ -7,3 +7,4 @@ mod minidumps;
 mod mock;
 mod refusals;
 mod trimming;
+mod under;
