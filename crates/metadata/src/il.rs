@@ -1,5 +1,14 @@
 //! Method bodies: where the code is, which methods it calls, and where it awaits (ECMA-335 II.25.4 and III).
 
+mod awaits;
+mod effect;
+mod flow;
+mod members;
+#[cfg(test)]
+mod tests;
+
+pub use awaits::AwaitSite;
+
 use crate::metadata::Metadata;
 use crate::source::Source;
 use crate::table::{Coded, Table};
@@ -10,10 +19,10 @@ pub const BODY_HEADER: usize = 12;
 /// Low two bits of the first byte: a header of one byte, or one of at least twelve.
 const TINY: u8 = 2;
 const FAT: u8 = 3;
-const CALL: u8 = 0x28;
-const CALLVIRT: u8 = 0x6f;
-const SWITCH: u8 = 0x45;
-const TWO_BYTES: u8 = 0xfe;
+const CALL: u16 = 0x28;
+const CALLVIRT: u16 = 0x6f;
+const SWITCH: u16 = 0x45;
+const TWO_BYTES: u16 = 0xfe;
 /// The class whose methods suspend a runtime-async method (.NET 11).
 const ASYNC_HELPERS: (&str, &str) = ("System.Runtime.CompilerServices", "AsyncHelpers");
 
@@ -35,36 +44,76 @@ pub fn body_extent(head: &[u8]) -> Option<(u32, u32)> {
 
 /// The calls in a method's code: offset of the instruction and token of the method.
 pub fn calls(code: &[u8]) -> impl Iterator<Item = (u32, Token)> {
-    instructions(code).filter_map(|(at, opcode, operand)| {
-        let token = operand.first_chunk().copied()?;
-        matches!(opcode, CALL | CALLVIRT).then_some((at, Token(u32::from_le_bytes(token))))
+    instructions(code).filter_map(|i| {
+        let token = i.token()?;
+        matches!(i.opcode, CALL | CALLVIRT).then_some((i.at, token))
     })
 }
 
-/// Offset, opcode (of long ones the first byte) and operand of each instruction. Ends at the first that is cut off.
-fn instructions(code: &[u8]) -> impl Iterator<Item = (u32, u8, &[u8])> {
+/// One instruction.
+#[derive(Clone, Copy, Debug)]
+struct Instruction<'c> {
+    /// Its offset.
+    at: u32,
+    /// Offset of the one behind it.
+    next: u32,
+    /// Its opcode; those of two bytes begin with 0xfe.
+    opcode: u16,
+    operand: &'c [u8],
+}
+
+impl Instruction<'_> {
+    /// The operand as a token.
+    fn token(&self) -> Option<Token> {
+        self.operand
+            .first_chunk()
+            .map(|bytes| Token(u32::from_le_bytes(*bytes)))
+    }
+
+    /// Where a branch with one target goes; short ones have an operand of one byte.
+    fn target(&self) -> Option<u32> {
+        let distance = match *self.operand {
+            [short] => short.cast_signed().into(),
+            _ => i32::from_le_bytes(*self.operand.first_chunk()?),
+        };
+        self.next.checked_add_signed(distance)
+    }
+
+    /// Where a switch goes, by case.
+    fn cases(&self) -> impl Iterator<Item = u32> {
+        let (words, _) = self.operand.as_chunks::<4>();
+        let distances = words.iter().skip(1).map(|w| i32::from_le_bytes(*w));
+        distances.filter_map(|d| self.next.checked_add_signed(d))
+    }
+}
+
+/// The instructions of a method's code. Ends at the first that is cut off.
+fn instructions(code: &[u8]) -> impl Iterator<Item = Instruction<'_>> {
     let mut at = 0_usize;
     std::iter::from_fn(move || {
-        let opcode = *code.get(at)?;
+        let first = *code.get(at)?;
         let rest = code.get(at.checked_add(1)?..)?;
-        let (prefix, size) = match opcode {
-            TWO_BYTES => (1, long_operand(*rest.first()?)),
+        let (opcode, prefix, size) = match u16::from(first) {
+            TWO_BYTES => {
+                let second = *rest.first()?;
+                (TWO_BYTES << 8 | u16::from(second), 1, long_operand(second))
+            }
             SWITCH => {
                 let targets = u32::from_le_bytes(*rest.first_chunk()?);
-                (
-                    0,
-                    usize::try_from(targets)
-                        .ok()?
-                        .checked_mul(4)?
-                        .checked_add(4)?,
-                )
+                let bytes = usize::try_from(targets).ok()?.checked_mul(4)?;
+                (SWITCH, 0, bytes.checked_add(4)?)
             }
-            _ => (0, operand(opcode)),
+            opcode => (opcode, 0, operand(first)),
         };
         let operand = rest.get(prefix..)?.get(..size)?;
         let start = u32::try_from(at).ok()?;
         at = at.checked_add(1)?.checked_add(prefix)?.checked_add(size)?;
-        Some((start, opcode, operand))
+        Some(Instruction {
+            at: start,
+            next: u32::try_from(at).ok()?,
+            opcode,
+            operand,
+        })
     })
 }
 
@@ -146,38 +195,5 @@ impl<S: Source> Metadata<S> {
             _ => return None,
         };
         Some((namespace.as_str(), class.as_str()) == ASYNC_HELPERS && name.contains("Await"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn headers_tell_where_the_code_is() {
-        assert_eq!(body_extent(&[0x1e]), Some((1, 7)));
-        let fat = [0x13, 0x30, 8, 0, 0x34, 0x12, 0, 0, 1, 0, 0, 0x11];
-        assert_eq!(body_extent(&fat), Some((12, 0x1234)));
-        assert_eq!(body_extent(&fat[..7]), None);
-        assert_eq!(body_extent(&[0]), None);
-    }
-
-    #[test]
-    fn calls_are_found_behind_operands_that_look_like_them() {
-        let code = [
-            0x20, 0x28, 0x28, 0x28, 0x28, // ldc.i4
-            0x45, 1, 0, 0, 0, 0x28, 0, 0, 0, // switch with one target
-            0xfe, 0x06, 0x28, 0, 0, 6, // ldftn
-            0x28, 1, 0, 0, 0x0a, // call
-            0x6f, 2, 0, 0, 6, // callvirt
-            0x28, 3, 0, // cut off
-        ];
-        let found: Vec<_> = calls(&code).collect();
-        assert_eq!(found, [(20, Token(0x0a00_0001)), (25, Token(0x0600_0002))]);
-    }
-
-    #[test]
-    fn a_switch_longer_than_the_code_ends_it() {
-        assert_eq!(calls(&[0x45, 0xff, 0xff, 0xff, 0xff, 0]).count(), 0);
     }
 }

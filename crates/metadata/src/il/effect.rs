@@ -1,0 +1,44 @@
+//! What each instruction takes from the evaluation stack and leaves there (ECMA-335 III).
+
+/// Values taken and left by instructions for which their kind is all that counts; `None` for the others: calls, and
+/// those that move arguments, locals and constants.
+pub(super) const fn effect(opcode: u16) -> Option<(usize, usize)> {
+    Some(match opcode {
+        0x00 | 0x01 | 0xfe12..=0xfe14 | 0xfe16 | 0xfe19 | 0xfe1e => (0, 0),
+        0x21..=0x23 | 0x72 | 0x7f | 0xd0 | 0xfe00 | 0xfe06 | 0xfe1c => (0, 1),
+        0x26 | 0x2c | 0x2d | 0x39 | 0x3a | 0x45 | 0x7a | 0x80 | 0xfe11 => (1, 0),
+        0x46..=0x50
+        | 0x65..=0x6e
+        | 0x76
+        | 0x79
+        | 0x82..=0x8b
+        | 0x8d
+        | 0x8e
+        | 0xb3..=0xba
+        | 0xc2
+        | 0xc3
+        | 0xc6
+        | 0xd1..=0xd5
+        | 0xe0
+        | 0xfe07
+        | 0xfe0f
+        | 0xfe1d => (1, 1),
+        0x2e..=0x37 | 0x3b..=0x44 | 0x51..=0x57 | 0x70 | 0x81 | 0xdf => (2, 0),
+        0x58..=0x64 | 0x8f..=0x9a | 0xa3 | 0xd6..=0xdb | 0xfe01..=0xfe05 => (2, 1),
+        0x9b..=0xa2 | 0xa4 | 0xfe17 | 0xfe18 => (3, 0),
+        _ => return None,
+    })
+}
+
+/// Whether nothing falls through to the instruction behind this one.
+pub(super) const fn ends_block(opcode: u16) -> bool {
+    matches!(
+        opcode,
+        0x27 | 0x2a | 0x2b | 0x38 | 0x7a | 0xdc..=0xde | 0xfe11 | 0xfe1a
+    )
+}
+
+/// Whether it is a branch with one target. `leave` is among them; it empties the stack.
+pub(super) const fn is_branch(opcode: u16) -> bool {
+    matches!(opcode, 0x2b..=0x44 | 0xdd | 0xde)
+}
