@@ -9,6 +9,8 @@ const ENTRY: u32 = 28;
 const MAX_ENTRIES: u32 = 64;
 /// `IMAGE_DEBUG_TYPE_CODEVIEW`.
 const CODE_VIEW: u32 = 2;
+/// `IMAGE_DEBUG_TYPE_EMBEDDED_PORTABLE_PDB`.
+const EMBEDDED: u32 = 17;
 /// Minor version of an entry that names a portable PDB: `MP`.
 const PORTABLE: u16 = 0x504d;
 /// Signature of the record: `RSDS`.
@@ -29,13 +31,34 @@ pub struct CodeView {
     pub portable: bool,
 }
 
-pub(super) fn code_view(image: &PeImage, memory: &dyn Memory) -> Option<CodeView> {
+impl PeImage {
+    /// Where the portable PDB inside the image is, packed, with its length in bytes.
+    #[must_use]
+    pub fn embedded_pdb(&self, memory: &dyn Memory) -> Option<(Addr, u32)> {
+        let mut entries = entries(self)?;
+        let entry = entries.find(|e| memory.u32(*e + 12) == Some(EMBEDDED))?;
+        Some((data(self, memory, entry)?, memory.u32(entry + 16)?))
+    }
+}
+
+fn entries(image: &PeImage) -> Option<impl Iterator<Item = Addr>> {
     let directory = image.debug.non_empty()?;
     let start = image.rva_to_addr(directory.rva)?;
     let count = directory.size.checked_div(ENTRY)?.min(MAX_ENTRIES);
-    let entries = (0..count).map(|i| start.element(i.into(), ENTRY.into()));
+    Some((0..count).map(move |i| start.element(i.into(), ENTRY.into())))
+}
+
+/// Where the data of an entry is.
+fn data(image: &PeImage, memory: &dyn Memory, entry: Addr) -> Option<Addr> {
+    match image.layout {
+        PeLayout::Loaded => image.rva_to_addr(memory.u32(entry + 20)?),
+        PeLayout::Flat => Some(image.base + u64::from(memory.u32(entry + 24)?)),
+    }
+}
+
+pub(super) fn code_view(image: &PeImage, memory: &dyn Memory) -> Option<CodeView> {
     // ahead-of-time compiled images have two records: the one of the native symbols and, behind it, that of the assembly
-    let records = entries.filter_map(|entry| record(image, memory, entry));
+    let records = entries(image)?.filter_map(|entry| record(image, memory, entry));
     let mut all: Vec<_> = records.collect();
     let best = all.iter().position(|r| r.portable).unwrap_or(0);
     (best < all.len()).then(|| all.swap_remove(best))
@@ -45,10 +68,7 @@ fn record(image: &PeImage, memory: &dyn Memory, entry: Addr) -> Option<CodeView>
     if memory.u32(entry + 12)? != CODE_VIEW {
         return None;
     }
-    let at = match image.layout {
-        PeLayout::Loaded => image.rva_to_addr(memory.u32(entry + 20)?)?,
-        PeLayout::Flat => image.base + u64::from(memory.u32(entry + 24)?),
-    };
+    let at = data(image, memory, entry)?;
     if memory.u32(at)? != RSDS {
         return None;
     }

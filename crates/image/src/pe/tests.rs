@@ -27,7 +27,7 @@ fn header() -> Vec<u8> {
     put(&mut page, OPTIONAL + 56, &[0x6000, 0x200]);
     put(&mut page, OPTIONAL + 108, &[16]);
     put(&mut page, DIRECTORIES, &[DATA.0, 0x100]);
-    put(&mut page, DIRECTORIES + 6 * 8, &[TEXT.0 + 0x100, 56]);
+    put(&mut page, DIRECTORIES + 6 * 8, &[TEXT.0 + 0x100, 84]);
     put(&mut page, DIRECTORIES + 14 * 8, &[TEXT.0, 72]);
     page[SECTIONS..][..5].copy_from_slice(b".text");
     put(&mut page, SECTIONS + 8, &[0x1800, TEXT.0, 0x1000, TEXT.1]);
@@ -48,6 +48,11 @@ fn text() -> Vec<u8> {
         &[72, 0, TEXT.0 + 0x400, 0x321, 13, 0x0600_0001],
     );
     put(&mut text, 64, &[TEXT.0 + 0x300, 220]);
+    put(
+        &mut text,
+        0x100 + 56,
+        &[0, 0, 0, EMBEDDED_TYPE, 0x55, TEXT.0 + 0x500, TEXT.1 + 0x500],
+    );
     let entry =
         |kind, minor: u32, at: u32| [0, 0, minor << 16, kind, 0x100, TEXT.0 + at, TEXT.1 + at];
     put(&mut text, 0x100, &entry(16, 0, 0));
@@ -61,6 +66,7 @@ fn text() -> Vec<u8> {
 }
 
 const CODE_VIEW_TYPE: u32 = 2;
+const EMBEDDED_TYPE: u32 = 17;
 
 /// Exports `a`, `bb` and `bbb`, the last one forwarded.
 fn data() -> Vec<u8> {
@@ -151,6 +157,8 @@ fn both_layouts_tell_the_same() {
             portable: true,
         };
         assert_eq!(image.code_view(&memory), Some(expected));
+        let embedded = Addr(BASE + u64::from(TEXT.0) + 0x500 - shift);
+        assert_eq!(image.embedded_pdb(&memory), Some((embedded, 0x55)));
         let data = image.rva_to_addr(DATA.0).unwrap();
         assert_eq!(image.export(&memory, "a"), Some(data + 0x900));
         assert_eq!(
