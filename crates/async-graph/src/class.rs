@@ -69,6 +69,8 @@ pub enum Helper {
     Pipe,
     /// A continuation that goes to a SynchronizationContext or TaskScheduler.
     ContextContinuation,
+    /// A `System.Threading.Lock` (9.0 and later).
+    Lock,
 }
 
 const TASK: &str = "System.Threading.Tasks.Task";
@@ -125,7 +127,8 @@ const COMBINATORS: [(&str, Combinator); 11] = [
     ),
 ];
 
-const HELPERS: [(&str, Helper); 11] = [
+const HELPERS: [(&str, Helper); 12] = [
+    ("System.Threading.Lock", Helper::Lock),
     ("System.Threading.SemaphoreSlim", Helper::Semaphore),
     ("System.Threading.ThreadPoolWorkQueue", Helper::PoolQueue),
     (

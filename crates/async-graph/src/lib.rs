@@ -26,6 +26,6 @@ pub use class::{Class, Combinator, Helper};
 pub use graph::{AsyncGraph, Edge, Node, NodeId, Rejected};
 pub use machine::{BoxState, Machine};
 pub use queue::Queues;
-pub use resolve::{Waiter, resolve};
+pub use resolve::{Waiter, resolve, work_item_targets};
 pub use runtime_async::{AsyncFrame, Head, Operation, PostedTo};
 pub use task::TaskFields;

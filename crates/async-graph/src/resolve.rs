@@ -98,7 +98,8 @@ fn step(rt: &Runtime<'_>, value: Addr) -> Step {
 }
 
 /// Boxes that a queued work item will resume.
-pub(crate) fn work_item_targets(rt: &Runtime<'_>, graph: &AsyncGraph, item: Addr) -> Vec<NodeId> {
+#[must_use]
+pub fn work_item_targets(rt: &Runtime<'_>, graph: &AsyncGraph, item: Addr) -> Vec<NodeId> {
     if let Some(id) = graph.node(item) {
         return vec![id];
     }

@@ -8,7 +8,6 @@
 use crate::runtime::Runtime;
 use crate::threads::Thread;
 use asynctriage_dump::Addr;
-use rustc_hash::FxHashSet;
 
 /// The word in front of an object (8.0 to 11.0).
 mod header {
@@ -300,17 +299,6 @@ impl Runtime<'_> {
             w & (header::IS_INDEX_OR_HASH | header::IS_HASH) == header::IS_INDEX_OR_HASH
                 && u64::from(w & header::INDEX) == index
         })
-    }
-
-    /// The objects among these that a thread holds by a thin lock.
-    #[must_use]
-    pub fn thin_locks_of(&self, thread: &Thread, objects: &FxHashSet<Addr>) -> Vec<Lock> {
-        let held = objects.iter().filter_map(|o| self.thin_lock(*o));
-        let mut held: Vec<Lock> = held
-            .filter(|l| l.owner == Some(thread.managed_id))
-            .collect();
-        held.sort_unstable_by_key(|l| l.at);
-        held
     }
 }
 

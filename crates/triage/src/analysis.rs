@@ -107,7 +107,8 @@ impl<'r, 'd> Analysis<'r, 'd> {
         self.reachable.get_or_init(|| self.reached(innermost));
     }
 
-    fn reached(&self, objects: impl IntoIterator<Item = Addr>) -> FxHashSet<Addr> {
+    /// Those of the objects that a root of the garbage collector reaches.
+    pub(crate) fn reached(&self, objects: impl IntoIterator<Item = Addr>) -> FxHashSet<Addr> {
         let heap = &self.graph.heap;
         self.rt.reached(heap, &self.rt.roots(heap), objects)
     }

@@ -3,6 +3,7 @@
 use crate::analysis::Analysis;
 use crate::paths::{Path, Paths};
 use crate::steps::Step;
+use crate::tally::{Note, Tally};
 use asynctriage_async_graph::NodeId;
 use asynctriage_report::{
     Address, ChainGroup, Frame, FrameKind, Leaf, LeafKind, Member, Root, RootKind, Verdict,
@@ -31,6 +32,7 @@ struct Group {
     root_texts: FxHashMap<String, u64>,
     paths: Vec<(Path, String, String)>,
     count: u64,
+    tally: Tally,
 }
 
 /// Groups, and what was left out of them.
@@ -44,6 +46,8 @@ pub(crate) struct Groups {
     pub(crate) cut: bool,
     /// For each blocked wait the group that ends at it.
     pub(crate) by_wait: FxHashMap<NodeId, String>,
+    /// What the chains of each group have in common, in the order of the groups.
+    pub(crate) tallies: Vec<Tally>,
 }
 
 /// Which groups and how many members are wanted.
@@ -95,6 +99,7 @@ impl Analysis<'_, '_> {
                     out.by_wait.entry(wait).or_insert_with(|| id.clone());
                 }
             }
+            out.tallies.push(group.tally.clone());
             let group = self.report_group(id, &key, group, wanted, idle);
             out.groups.push(group);
         }
@@ -103,6 +108,7 @@ impl Analysis<'_, '_> {
 
     fn add_to_group(&self, groups: &mut FxHashMap<Key, Group>, path: Path, wanted: Wanted) {
         let (leaf, root) = (self.leaf(&path), self.root(&path));
+        let note = Note::of(self, &path, &leaf, root.as_ref());
         let key = Key {
             frames: self.folded(&path),
             leaf: leaf.kind,
@@ -119,7 +125,9 @@ impl Analysis<'_, '_> {
             root_texts: FxHashMap::default(),
             paths: Vec::new(),
             count: 0,
+            tally: Tally::default(),
         });
+        group.tally.add(note);
         group.count = group.count.saturating_add(1);
         for (texts, text) in [
             (&mut group.leaf_texts, &leaf_text),

@@ -49,8 +49,10 @@ fn read_pool(rt: &Runtime<'_>, pool: Addr, queued: usize) -> Option<HttpPool> {
         "http"
     };
     let origin = match (host, port) {
-        (Some(host), Some(80)) => format!("{scheme}://{host}"),
-        (Some(host), Some(port)) => format!("{scheme}://{host}:{port}"),
+        (Some(host), Some(port)) => {
+            let full = format!("{scheme}://{host}:{port}");
+            origin_text(&full).unwrap_or(full)
+        }
         (Some(host), None) => format!("{scheme}://{host}"),
         (None, _) => format!("pool {pool}"),
     };
@@ -112,6 +114,25 @@ fn message_text(rt: &Runtime<'_>, message: Addr) -> Option<String> {
     Some(format!("{method} {}", without_credentials(without_query)))
 }
 
+/// `http://host:port` of a request message.
+pub(crate) fn origin_of(rt: &Runtime<'_>, message: Addr) -> Option<String> {
+    let uri = rt.field_text(rt.reference(message, "_requestUri")?, "_string")?;
+    origin_text(&without_credentials(&uri))
+}
+
+/// Scheme and authority of an address; `None` for a relative one.
+fn origin_text(uri: &str) -> Option<String> {
+    let (scheme, rest) = uri.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let usual = match scheme {
+        "http" => ":80",
+        "https" => ":443",
+        _ => "",
+    };
+    let host = authority.strip_suffix(usual).unwrap_or(authority);
+    Some(format!("{scheme}://{host}"))
+}
+
 /// `http://user:secret@host/` shows as `http://host/`.
 fn without_credentials(uri: &str) -> String {
     let Some((scheme, rest)) = uri.split_once("://") else {
@@ -129,12 +150,23 @@ fn without_credentials(uri: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::without_credentials;
+    use super::{origin_text, without_credentials};
 
     #[test]
     fn credentials_never_show() {
         assert_eq!(without_credentials("http://u:p@h:1/x@y"), "http://h:1/x@y");
         assert_eq!(without_credentials("https://h"), "https://h");
         assert_eq!(without_credentials("/relative"), "/relative");
+    }
+
+    #[test]
+    fn an_origin_has_no_usual_port() {
+        assert_eq!(origin_text("http://h:80/a?b").as_deref(), Some("http://h"));
+        assert_eq!(origin_text("https://h?x").as_deref(), Some("https://h"));
+        assert_eq!(
+            origin_text("http://h:8080").as_deref(),
+            Some("http://h:8080")
+        );
+        assert_eq!(origin_text("/relative"), None);
     }
 }

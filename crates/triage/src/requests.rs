@@ -16,7 +16,14 @@ pub(crate) struct RequestFacts {
     pub(crate) path: String,
     pub(crate) route: Option<String>,
     pub(crate) connection: Option<String>,
+    /// Id of the distributed trace, from the request's Activity.
+    pub(crate) trace_id: Option<String>,
+    /// When the request's Activity began, in ticks of 100 ns since year 1, UTC.
+    pub(crate) started: Option<u64>,
 }
+
+/// The upper two bits of a DateTime say which kind of time it is.
+const TICKS: u64 = (1 << 62) - 1;
 
 impl RequestFacts {
     /// `POST /orders/{id}`: the route where it is known, else the path.
@@ -39,13 +46,37 @@ pub(crate) fn read(rt: &Runtime<'_>, object: Addr) -> Option<RequestFacts> {
         rt.field_u8(object, "<Method>k__BackingField")
             .map(|m| method_name(m).to_owned())
     })?;
+    let activity = activity(rt, object);
     Some(RequestFacts {
+        trace_id: activity.and_then(|a| rt.field_text(a, "_traceId")),
+        started: activity
+            .and_then(|a| rt.field_u64(a, "<StartTimeUtc>k__BackingField"))
+            .map(|t| t & TICKS)
+            .filter(|t| *t != 0),
         object,
         method,
         path,
         route: route(rt, object),
         connection: rt.field_text(object, "<ConnectionIdFeature>k__BackingField"),
     })
+}
+
+/// The request's Activity: behind the feature, else behind the hosting context.
+fn activity(rt: &Runtime<'_>, object: Addr) -> Option<Addr> {
+    let feature = rt
+        .reference(object, "_currentIHttpActivityFeature")
+        .or_else(|| {
+            let place = rt.place(object)?;
+            let host = place
+                .fields(rt)
+                .into_iter()
+                .find(|f| f.name.ends_with(".HostContext>k__BackingField"))?;
+            rt.reference(
+                rt.memory().ptr(place.at(host))?.non_null()?,
+                "HttpActivityFeature",
+            )
+        })?;
+    rt.reference(feature, "<Activity>k__BackingField")
 }
 
 /// Whether the application works on the request now.

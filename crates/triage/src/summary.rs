@@ -2,9 +2,10 @@
 
 use crate::analysis::Analysis;
 use crate::facts;
+use crate::findings;
 use crate::groups::{Groups, Wanted};
-use crate::threads::display_name;
-use asynctriage_async_graph::{Class, Helper};
+use crate::hang::Hang;
+use asynctriage_async_graph::Class;
 use asynctriage_clr::{Gap as ClrGap, Runtime, RuntimeError};
 use asynctriage_dump::{Arch, Dump};
 use asynctriage_report as report;
@@ -101,12 +102,19 @@ impl Analysis<'_, '_> {
             });
         }
         let (rejected, rejected_by_reason, rejected_left_out) = self.rejected();
+        let hang = Hang::find(self);
         Report {
             dump: facts::dump(self.rt.dump()),
             runtime: self.runtime_facts(),
             heap: self.heap_facts(),
-            threads: self.thread_rows(&groups),
-            pool: self.pool(),
+            threads: self.thread_rows(&groups, &hang),
+            pool: self.pool_row(&groups),
+            requests: self.request_rows(&groups, &hang),
+            findings: findings::all(findings::Facts {
+                a: self,
+                groups: &groups,
+                hang: &hang,
+            }),
             gaps,
             rejected,
             rejected_by_reason,
@@ -247,65 +255,6 @@ impl Analysis<'_, '_> {
             });
         let left_out = self.graph.rejected.len().saturating_sub(MAX_REJECTED) as u64;
         (rows.collect(), by_reason, left_out)
-    }
-
-    fn thread_rows(&self, groups: &Groups) -> Vec<report::Thread> {
-        let living = self
-            .threads
-            .all
-            .iter()
-            .filter(|t| !t.is_dead() && !t.is_unstarted());
-        let rows = living.map(|t| {
-            let on_stack = self.threads.on_stack_of(t);
-            let wait = on_stack
-                .iter()
-                .find_map(|o| self.graph.node(*o).map(|id| (*o, id)));
-            report::Thread {
-                os_id: u64::from(t.os_id),
-                managed_id: Some(t.managed_id),
-                name: Some(display_name(t)),
-                state: if t.in_wait() { "waiting" } else { "running" }.into(),
-                waits_on: wait.map(|(o, _)| report::ObjectRef {
-                    text: "a task, synchronously".into(),
-                    address: Some(Address(o.0)),
-                    type_name: self.rt.type_of(o).map(|t| self.rt.name(&t).to_string()),
-                }),
-                chain: wait.and_then(|(_, id)| groups.by_wait.get(&id).cloned()),
-                ..report::Thread::default()
-            }
-        });
-        rows.collect()
-    }
-
-    fn pool(&self) -> Option<report::Pool> {
-        let pool = *self.graph.helpers(Helper::Pool).first()?;
-        let u16_at = |name| {
-            self.rt
-                .field_addr(pool, name)
-                .and_then(|a| self.rt.memory().u16(a))
-                .map(u64::from)
-        };
-        let queues = &self.graph.queues;
-        let local: usize = queues
-            .local
-            .iter()
-            .map(Vec::len)
-            .fold(0, usize::saturating_add);
-        Some(report::Pool {
-            min: u16_at("_minThreads"),
-            max: u16_at("_maxThreads"),
-            blocked: u16_at("_numBlockedThreads"),
-            queued: report::QueuedWork {
-                global: queues
-                    .global
-                    .len()
-                    .saturating_add(queues.low_priority.len()) as u64,
-                high_priority: queues.high_priority.len() as u64,
-                local: local as u64,
-                ..report::QueuedWork::default()
-            },
-            ..report::Pool::default()
-        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which thread blocks on what, by looking at the stacks.
 
-use asynctriage_async_graph::{AsyncGraph, Class, Helper};
-use asynctriage_clr::{Gap, Runtime, Thread};
+use asynctriage_async_graph::{AsyncGraph, Class, Helper, Node};
+use asynctriage_clr::{Gap, Lock, Runtime, Thread};
 use asynctriage_dump::Addr;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -11,31 +11,43 @@ pub(crate) struct Threads {
     pub(crate) gap: Option<Gap>,
     /// Index of the threads whose stack holds an object, and the slot that does.
     on_stack: FxHashMap<Addr, Vec<(usize, Option<Addr>)>>,
+    /// By thread: objects on its stack that it holds by a thin lock.
+    pub(crate) thin_locks: Vec<Vec<Lock>>,
 }
 
 impl Threads {
-    /// Reads all threads and searches their stacks for what threads block on and for requests. A conservative scan: a
-    /// word that equals an object's address counts.
+    /// Reads all threads and searches their stacks for what threads block on, for what runs on them, for requests and
+    /// for thin locks: whoever holds one has the object on its stack. A conservative scan: a word that equals an object's
+    /// address counts.
     pub(crate) fn read(rt: &Runtime<'_>, graph: &AsyncGraph) -> Self {
-        let waits = graph
-            .graph
-            .node_weights()
-            .filter(|n| n.class == Class::BlockingWait)
-            .map(|n| n.addr);
-        let wanted: FxHashSet<Addr> = waits
-            .chain(graph.helpers(Helper::ServerRequest).iter().copied())
-            .collect();
+        let wanted = wanted(rt, graph);
         let (all, gap) = rt.threads();
         let mut on_stack: FxHashMap<Addr, Vec<(usize, Option<Addr>)>> = FxHashMap::default();
+        let mut thin_locks = Vec::with_capacity(all.len());
         for (index, thread) in all.iter().enumerate() {
-            for (slot, word) in rt.stack_words(thread).filter(|(_, w)| wanted.contains(w)) {
-                let threads = on_stack.entry(word).or_default();
-                if threads.last().is_none_or(|(i, _)| *i != index) {
-                    threads.push((index, slot));
+            let mut locks: Vec<Lock> = Vec::new();
+            for (slot, word) in rt.stack_words(thread) {
+                if wanted.contains(&word) {
+                    let threads = on_stack.entry(word).or_default();
+                    if threads.last().is_none_or(|(i, _)| *i != index) {
+                        threads.push((index, slot));
+                    }
+                } else if graph.heap.is_object(word)
+                    && let Some(lock) = rt.thin_lock(word)
+                    && lock.owner == Some(thread.managed_id)
+                    && locks.iter().all(|l| l.at != word)
+                {
+                    locks.push(lock);
                 }
             }
+            thin_locks.push(locks);
         }
-        Self { all, gap, on_stack }
+        Self {
+            all,
+            gap,
+            on_stack,
+            thin_locks,
+        }
     }
 
     /// The threads whose stack holds an object.
@@ -63,6 +75,26 @@ impl Threads {
         out.sort_unstable();
         out
     }
+}
+
+/// Objects that tell something when they stand on a stack.
+fn wanted(rt: &Runtime<'_>, graph: &AsyncGraph) -> FxHashSet<Addr> {
+    let running_delegate = |node: &&Node| {
+        node.class == Class::Task
+            && graph
+                .task
+                .is_some_and(|t| t.status(rt, node.addr) == "Running")
+    };
+    let waits = graph
+        .graph
+        .node_weights()
+        .filter(|n| n.class == Class::BlockingWait || running_delegate(n))
+        .map(|n| n.addr);
+    let requests = graph.helpers(Helper::ServerRequest).iter().copied();
+    waits
+        .chain(requests)
+        .chain(graph.running.iter().copied())
+        .collect()
 }
 
 /// What a person calls a thread.

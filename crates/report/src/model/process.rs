@@ -1,6 +1,6 @@
 //! Threads, the thread pool and the requests of the process.
 
-use super::{Address, is_zero};
+use super::{Address, Details, is_zero};
 use serde::{Deserialize, Serialize};
 
 /// A thread that runs or ran managed code.
@@ -53,6 +53,9 @@ pub struct ThreadFrame {
     /// Line in `file`, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
+    /// How the frame was found, when that leaves a doubt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<String>,
 }
 
 /// An object that something else speaks of.
@@ -163,4 +166,7 @@ pub struct Request {
     /// The connection it came over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connection: Option<String>,
+    /// Facts in machine-readable form: the object, the thread that serves it, the clock behind its age.
+    #[serde(skip_serializing_if = "Details::is_empty")]
+    pub details: Details,
 }

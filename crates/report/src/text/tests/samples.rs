@@ -372,6 +372,7 @@ fn request(n: u32, age: f64) -> Request {
         trace_id: Some(format!("{n:032x}")),
         chain: Some("c1".into()),
         connection: None,
+        details: Details::new(),
     }
 }
 

@@ -1,0 +1,303 @@
+//! Limits that are reached: semaphores, connection pools, bounded channels.
+
+use super::{Draft, Facts, fact, listed, several, verb};
+use crate::{channels, users};
+use asynctriage_async_graph::NodeId;
+use asynctriage_dump::Addr;
+use asynctriage_report::{Confidence, Finding, FindingKind, Severity};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Methods that the text names.
+const MAX_METHODS: usize = 6;
+
+pub(super) fn find(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
+    let mut out = semaphores(facts);
+    out.extend(http_pools(facts));
+    out.extend(full_channels(facts));
+    out
+}
+
+/// Whether something that answers a request waits for a node, directly or through others.
+fn serves_request(facts: Facts<'_, '_, '_>, ids: &[NodeId]) -> bool {
+    let groups = facts.groups.groups.iter().zip(&facts.groups.tallies);
+    groups
+        .filter(|(_, tally)| !tally.requests.is_empty())
+        .any(|(_, tally)| ids.iter().any(|id| tally.leaves.contains_key(id)))
+}
+
+/// The groups whose chains wait for these nodes.
+fn groups_of(facts: Facts<'_, '_, '_>, ids: &[NodeId]) -> Vec<String> {
+    let groups = facts.groups.groups.iter().zip(&facts.groups.tallies);
+    groups
+        .filter(|(_, tally)| ids.iter().any(|id| tally.leaves.contains_key(id)))
+        .map(|(g, _)| g.id.clone())
+        .collect()
+}
+
+/// The methods that await these nodes, the most frequent first.
+fn methods_of(facts: Facts<'_, '_, '_>, ids: &[NodeId]) -> Vec<String> {
+    let mut counts: FxHashMap<String, u64> = FxHashMap::default();
+    let waiters = ids.iter().flat_map(|id| facts.a.graph.waiters(*id));
+    for waiter in waiters {
+        let n = counts.entry(facts.a.node_text(waiter)).or_default();
+        *n = n.saturating_add(1);
+    }
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    counts
+        .into_iter()
+        .take(MAX_METHODS)
+        .map(|(m, _)| m)
+        .collect()
+}
+
+fn semaphores(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
+    let mut waiting: FxHashMap<Addr, Vec<Addr>> = FxHashMap::default();
+    for (waiter, semaphore) in &facts.a.graph.semaphores {
+        waiting.entry(*semaphore).or_default().push(*waiter);
+    }
+    let mut found: Vec<(u64, Finding)> = users::semaphores(facts.a)
+        .into_iter()
+        .filter_map(|s| semaphore(facts, s, waiting.get(&s).map_or(&[][..], Vec::as_slice)))
+        .collect();
+    found.sort_by_key(|(n, _)| std::cmp::Reverse(*n));
+    found.into_iter().map(|(_, f)| f).collect()
+}
+
+/// Without an upper limit it may be a signal that its waiters are idle for, or a lock: only several waiters, or a
+/// request among them, make that worth a warning.
+fn semaphore(facts: Facts<'_, '_, '_>, at: Addr, waiters: &[Addr]) -> Option<(u64, Finding)> {
+    let rt = facts.a.rt;
+    let free = rt.field_i32(at, "m_currentCount")?;
+    let threads = rt
+        .field_u32(at, "m_waitCount")
+        .map(u64::from)
+        .filter(|n| *n < 1 << 20)
+        .unwrap_or(0);
+    let count = (waiters.len() as u64).saturating_add(threads);
+    if free != 0 || count == 0 {
+        return None;
+    }
+    let limit = rt.field_i32(at, "m_maxCount").filter(|m| *m != i32::MAX);
+    let mut ids: Vec<NodeId> = waiters
+        .iter()
+        .filter_map(|w| facts.a.graph.node(*w))
+        .collect();
+    ids.sort_unstable();
+    let requests = serves_request(facts, &ids);
+    let severity = match (limit, count) {
+        _ if requests => Severity::Warning,
+        (Some(_), _) | (None, 2..) => Severity::Warning,
+        (None, _) => Severity::Info,
+    };
+    let of = limit.map_or_else(|| "0".to_owned(), |m| format!("0 of {m}"));
+    let name = facts
+        .a
+        .field_that_holds(&facts.hang.users, at, &ids)
+        .map(|n| format!(" {n}"))
+        .unwrap_or_default();
+    let methods = methods_of(facts, &ids);
+    let by = if methods.is_empty() {
+        String::new()
+    } else {
+        format!(", in {}", listed(&methods))
+    };
+    let sync = if threads > 0 {
+        format!(
+            " ({} of them {} synchronously)",
+            several(threads, "thread"),
+            verb(threads, "waits", "wait")
+        )
+    } else {
+        String::new()
+    };
+    let holders = holders(facts, at, &ids);
+    let held = if holders.is_empty() {
+        " No suspended method that refers to it is past its wait: whoever entered has ended without Release, or runs now.".to_owned()
+    } else {
+        format!(
+            " Suspended methods that refer to it and do not wait for it, so may have entered: {}.",
+            listed(&holders)
+        )
+    };
+    let finding = Draft {
+        kind: FindingKind::SemaphoreExhausted,
+        severity,
+        confidence: if limit.is_some() {
+            Confidence::Certain
+        } else {
+            Confidence::Possible
+        },
+        title: format!(
+            "SemaphoreSlim{name}: {of} free, {} wait",
+            several(count, "waiter")
+        ),
+        text: format!(
+            "{} on one SemaphoreSlim{name} with {of} free{by}{sync}.{held}",
+            several(count, "waiter")
+        ),
+        next: "look at the chains that may have entered and why they do not get on; check that every path after the wait releases",
+        runbook: "semaphore-exhausted",
+        evidence: vec![fact(
+            format!(
+                "m_currentCount 0, {} in its queue, {threads} threads in Wait",
+                waiters.len()
+            ),
+            Some(at),
+            "SemaphoreSlim object and its m_asyncHead list",
+        )],
+    };
+    Some((count, finding.with_chains(groups_of(facts, &ids))))
+}
+
+/// Suspended methods that refer to an object, themselves or through their `this`, and do not wait for these nodes.
+fn holders(facts: Facts<'_, '_, '_>, object: Addr, waiting: &[NodeId]) -> Vec<String> {
+    let waiters: FxHashSet<NodeId> = waiting
+        .iter()
+        .flat_map(|id| facts.a.graph.waiters(*id))
+        .collect();
+    let users = facts.hang.users.of(object).iter().copied();
+    let mut names: Vec<String> = users
+        .filter(|id| !waiters.contains(id) && !waits_above(facts, *id, &waiters))
+        .map(|id| facts.a.node_text(id))
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names.truncate(MAX_METHODS);
+    names
+}
+
+/// Whether a method only waits for one that waits.
+fn waits_above(facts: Facts<'_, '_, '_>, id: NodeId, waiters: &FxHashSet<NodeId>) -> bool {
+    facts
+        .a
+        .all_below(id)
+        .iter()
+        .any(|below| waiters.contains(below))
+}
+
+fn http_pools(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
+    let mut pools: FxHashMap<Addr, Vec<Addr>> = FxHashMap::default();
+    for (waiter, pool) in &facts.a.http_pools {
+        pools.entry(pool.pool).or_default().push(*waiter);
+    }
+    let mut pools: Vec<_> = pools.into_iter().collect();
+    pools.sort_unstable_by_key(|(pool, w)| (std::cmp::Reverse(w.len()), *pool));
+    let describe = |(at, waiters): (Addr, Vec<Addr>)| {
+        let pool = facts.a.http_pools.get(waiters.first()?)?;
+        if pool.connections < pool.limit || pool.queued == 0 {
+            return None;
+        }
+        let tasks = waiters
+            .iter()
+            .filter_map(|w| facts.a.rt.reference(*w, "_task"));
+        let ids: Vec<NodeId> = tasks.filter_map(|t| facts.a.graph.node(t)).collect();
+        let queued = pool.queued as u64;
+        Some(
+            Draft {
+                kind: FindingKind::HttpPoolExhausted,
+                severity: Severity::Warning,
+                confidence: Confidence::Certain,
+                title: format!(
+                    "{} {} for a connection to {}: all {} are in use",
+                    several(queued, "request"),
+                    verb(queued, "waits", "wait"),
+                    pool.origin,
+                    pool.limit
+                ),
+                text: format!(
+                    "{} of HttpClient {} for a connection to {}; the limit is {} (MaxConnectionsPerServer) and {} are in use.",
+                    several(queued, "request"),
+                    verb(queued, "waits", "wait"),
+                    pool.origin,
+                    pool.limit,
+                    pool.connections
+                ),
+                next: "look at what the requests that have a connection wait for: a slow server fills the pool; only then think of the limit",
+                runbook: "http-pool-exhausted",
+                evidence: vec![fact(
+                    format!("{} of {} connections, {} in the queue", pool.connections, pool.limit, pool.queued),
+                    Some(at),
+                    "HttpConnectionPool: _associatedHttp11ConnectionCount, _maxHttp11Connections, _http11RequestQueue",
+                )],
+            }
+            .with_chains(groups_of(facts, &ids)),
+        )
+    };
+    pools.into_iter().filter_map(describe).collect()
+}
+
+fn full_channels(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
+    let mut writers: FxHashMap<Addr, Vec<NodeId>> = FxHashMap::default();
+    let mut readers: FxHashMap<Addr, u64> = FxHashMap::default();
+    for (operation, wait) in &facts.a.channel_waits {
+        // idle operations are pooled and stay in no list, but only those that somebody awaits count
+        let Some(id) = facts
+            .a
+            .graph
+            .node(*operation)
+            .filter(|id| facts.a.graph.waiters(*id).next().is_some())
+        else {
+            continue;
+        };
+        if wait.writes {
+            writers.entry(wait.channel).or_default().push(id);
+        } else {
+            let n = readers.entry(wait.channel).or_default();
+            *n = n.saturating_add(1);
+        }
+    }
+    let mut all: Vec<_> = writers.into_iter().collect();
+    all.sort_unstable_by_key(|(channel, w)| (std::cmp::Reverse(w.len()), *channel));
+    let describe = |(channel, mut ids): (Addr, Vec<NodeId>)| {
+        let (items, capacity) = channels::fill(facts.a.rt, channel).filter(|(i, c)| i >= c)?;
+        ids.sort_unstable();
+        let count = ids.len() as u64;
+        let name = facts
+            .a
+            .field_that_holds(&facts.hang.users, channel, &ids)
+            .map(|n| format!(" {n}"))
+            .unwrap_or_default();
+        let reading = readers.get(&channel).copied().unwrap_or(0);
+        let consumer = if reading > 0 {
+            format!(
+                "{} wait for items although there are some",
+                several(reading, "reader")
+            )
+        } else {
+            "nobody waits for items: its consumer is busy, waits for something else or has ended"
+                .into()
+        };
+        let methods = methods_of(facts, &ids);
+        let by = if methods.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", listed(&methods))
+        };
+        Some(
+            Draft {
+                kind: FindingKind::ChannelFull,
+                severity: Severity::Warning,
+                confidence: Confidence::Likely,
+                title: format!(
+                    "Channel{name} is full ({items} of {capacity}): {} wait",
+                    several(count, "writer")
+                ),
+                text: format!(
+                    "A bounded channel{name} holds {items} of {capacity} items, {}{by} {} for space; {consumer}.",
+                    several(count, "writer"),
+                    verb(count, "waits", "wait")
+                ),
+                next: "find the consumer of the channel among the chains and see what it waits for",
+                runbook: "channel-full",
+                evidence: vec![fact(
+                    format!("{items} items, capacity {capacity}, {count} waiting writers"),
+                    Some(channel),
+                    "BoundedChannel: _items, _bufferedCapacity and its lists of writers",
+                )],
+            }
+            .with_chains(groups_of(facts, &ids)),
+        )
+    };
+    all.into_iter().filter_map(describe).collect()
+}

@@ -1,0 +1,161 @@
+//! Locks that threads wait for, and `Monitor.Wait`.
+
+use super::{Draft, Facts, fact, several, thread_titles, verb};
+use crate::hang::{ThreadFacts, Wait};
+use asynctriage_clr::Lock;
+use asynctriage_dump::Addr;
+use asynctriage_report::{Confidence, Finding, FindingKind, Severity};
+use std::collections::BTreeMap;
+
+/// Waiters from which on a lock whose owner runs is worth a warning.
+const MANY: usize = 3;
+
+pub(super) fn find(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
+    let mut waiting: BTreeMap<Addr, (Lock, Vec<&ThreadFacts>)> = BTreeMap::new();
+    for thread in &facts.hang.threads {
+        if let Some(Wait::Lock(lock)) = &thread.wait {
+            let (_, threads) = waiting
+                .entry(lock.at)
+                .or_insert_with(|| (lock.clone(), Vec::new()));
+            threads.push(thread);
+        }
+    }
+    // waiters that are all part of a deadlock with the owner are told with it
+    let deadlocked = super::deadlocks::members(facts);
+    let is_member = |id: u32| deadlocked.contains(&id);
+    let mut found: Vec<_> = waiting
+        .into_values()
+        .filter(|(lock, threads)| {
+            !lock.owner.is_some_and(is_member)
+                || !threads.iter().all(|t| is_member(t.thread.managed_id))
+        })
+        .collect();
+    found.sort_by_key(|(_, threads)| std::cmp::Reverse(threads.len()));
+    let contended = found
+        .iter()
+        .map(|(lock, threads)| contention(facts, lock, threads));
+    contended.chain(pulses(facts)).collect()
+}
+
+/// What a lock is called: the type of the object and its address.
+pub(crate) fn lock_text(facts: Facts<'_, '_, '_>, lock: &Lock) -> String {
+    let object = lock.object.unwrap_or(lock.at);
+    let name = lock
+        .object
+        .and_then(|o| facts.a.rt.type_of(o))
+        .map(|t| facts.a.rt.name(&t));
+    match name {
+        Some(name) => format!("the lock of {name} {object}"),
+        None => format!("the lock {object}"),
+    }
+}
+
+fn contention(facts: Facts<'_, '_, '_>, lock: &Lock, threads: &[&ThreadFacts]) -> Finding {
+    let owner = lock
+        .owner
+        .and_then(|id| facts.hang.by_managed_id(id))
+        .and_then(|i| facts.hang.threads.get(i));
+    let owner_waits = owner.is_some_and(|o| o.wait.is_some());
+    let held = match owner {
+        Some(owner) => format!("held by {}", owner.title()),
+        None => "held by a thread that is not known".into(),
+    };
+    let does = match owner {
+        Some(owner) if owner_waits => format!(
+            " Its owner waits, too, for {}.",
+            super::deadlocks::wait_text(facts, owner)
+        ),
+        Some(owner) => owner
+            .caller()
+            .map(|m| format!(" Its owner is in {m}."))
+            .unwrap_or_default(),
+        None => String::new(),
+    };
+    let titles = thread_titles(threads.iter().copied());
+    let count = threads.len() as u64;
+    let severity = if owner_waits || threads.len() >= MANY {
+        Severity::Warning
+    } else {
+        Severity::Info
+    };
+    let mut evidence: Vec<_> = threads
+        .iter()
+        .filter_map(|t| {
+            let block = t.block.as_ref()?;
+            Some(fact(
+                format!("thread {} wants to enter", t.title()),
+                Some(block.at),
+                block.how,
+            ))
+        })
+        .collect();
+    evidence.push(fact(
+        format!(
+            "{held}, {} counted by the lock",
+            several(u64::from(lock.waiters), "waiter")
+        ),
+        Some(lock.at),
+        lock.how,
+    ));
+    Draft {
+        kind: FindingKind::LockContention,
+        severity,
+        confidence: Confidence::Certain,
+        title: format!(
+            "{} {} for the Monitor {}",
+            several(count, "thread"),
+            verb(count, "waits", "wait"),
+            owner.map_or_else(|| held.clone(), |o| format!("held by '{}'", o.name()))
+        ),
+        text: format!(
+            "{} {} {} for {}, {held}.{does}",
+            verb(count, "thread", "threads"),
+            titles,
+            verb(count, "waits", "wait"),
+            lock_text(facts, lock)
+        ),
+        next: "look at what the owner does (threads section); shorten what it does while it holds the lock",
+        runbook: "lock-contention",
+        evidence,
+    }
+    .finish()
+}
+
+/// Threads in the program's own `Monitor.Wait`.
+fn pulses(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
+    let waiting = facts.hang.threads.iter().filter_map(|t| match &t.wait {
+        Some(Wait::Pulse(lock)) => Some((t, lock)),
+        _ => None,
+    });
+    let describe = |(thread, lock): (&ThreadFacts, &Lock)| {
+        let place = thread
+            .caller()
+            .map(|m| format!(" in {m}"))
+            .unwrap_or_default();
+        let limit = thread.block.as_ref().and_then(|b| b.timeout_ms);
+        let limit = limit.map_or_else(
+            || "without a time limit".to_owned(),
+            |ms| format!("for {ms} ms at most"),
+        );
+        Draft {
+            kind: FindingKind::MonitorWait,
+            severity: Severity::Info,
+            confidence: Confidence::Certain,
+            title: format!("Thread '{}' is in Monitor.Wait{place}", thread.name()),
+            text: format!(
+                "thread {} is in Monitor.Wait{place} on {}, {limit}: it goes on when another thread pulses that object.",
+                thread.title(),
+                lock_text(facts, lock)
+            ),
+            next: "find who should pulse the object and look whether that thread or chain waits itself",
+            runbook: "monitor-wait",
+            evidence: thread
+                .block
+                .iter()
+                .map(|b| fact(format!("thread {} waits for a pulse", thread.title()), Some(b.at), b.how))
+                .collect(),
+        }
+        .finish()
+    };
+    waiting.map(describe).collect()
+}

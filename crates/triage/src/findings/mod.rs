@@ -1,0 +1,257 @@
+//! Findings: what is wrong with the process, as far as the dump shows it. One file per family; each looks at the
+//! analysis and answers with what it found, nothing when there is nothing.
+
+mod blocked;
+mod bottleneck;
+mod crash;
+mod cycles;
+pub(crate) mod deadlocks;
+mod limits;
+pub(crate) mod locks;
+mod memory;
+mod pool;
+mod ready;
+mod tasks;
+
+use crate::analysis::Analysis;
+use crate::groups::Groups;
+use crate::hang::{Hang, ThreadFacts};
+use asynctriage_dump::Addr;
+use asynctriage_report::{Address, Confidence, Evidence, Finding, FindingKind, Severity};
+use rustc_hash::FxHashSet;
+
+/// What all families look at.
+#[derive(Clone, Copy)]
+pub(crate) struct Facts<'a, 'r, 'd> {
+    pub(crate) a: &'a Analysis<'r, 'd>,
+    pub(crate) groups: &'a Groups,
+    pub(crate) hang: &'a Hang,
+}
+
+/// Pieces of evidence of one finding.
+const MAX_EVIDENCE: usize = 50;
+/// Names that a sentence lists before it counts.
+const MAX_NAMES: usize = 20;
+
+/// All findings, the best explanation first.
+pub(crate) fn all(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
+    let families: [fn(Facts<'_, '_, '_>) -> Vec<Finding>; 11] = [
+        crash::find,
+        deadlocks::find,
+        cycles::find,
+        pool::find,
+        bottleneck::find,
+        limits::find,
+        locks::find,
+        blocked::find,
+        ready::find,
+        tasks::find,
+        memory::find,
+    ];
+    let mut found: Vec<Finding> = families.iter().flat_map(|family| family(facts)).collect();
+    if found.is_empty() && is_idle(facts) {
+        found.push(idle(facts));
+    }
+    quieten(&mut found);
+    // stable: within a kind the family's own order holds
+    found.sort_by_key(|f| (std::cmp::Reverse(f.severity), rank(f.kind)));
+    for (number, finding) in (1_usize..).zip(&mut found) {
+        finding.id = format!("F{number}");
+        finding.evidence.truncate(MAX_EVIDENCE);
+    }
+    found
+}
+
+/// Where the pool is starved, every worker that blocks is part of that and no warning of its own.
+fn quieten(found: &mut [Finding]) {
+    let starved = found
+        .iter()
+        .any(|f| f.kind == FindingKind::ThreadpoolStarvation);
+    let blocked = found
+        .iter_mut()
+        .filter(|f| starved && f.kind == FindingKind::ThreadBlockedOnTask);
+    blocked.for_each(|f| f.severity = Severity::Info);
+}
+
+/// Causes before consequences: a deadlock explains a full queue, not the other way round.
+fn rank(kind: FindingKind) -> usize {
+    use FindingKind as K;
+    let order = [
+        K::UnhandledException,
+        K::LockDeadlock,
+        K::MixedDeadlock,
+        K::SyncContextDeadlock,
+        K::AwaitCycle,
+        K::NeverCompletes,
+        K::ThreadpoolStarvation,
+        K::Bottleneck,
+        K::HttpPoolExhausted,
+        K::SemaphoreExhausted,
+        K::ChannelFull,
+        K::LockContention,
+        K::ThreadBlockedOnTask,
+        K::QueueDepth,
+        K::ReadyNotRunning,
+        K::RetainedByStateMachine,
+        K::FaultedTasks,
+        K::CancelledTasks,
+        K::CompletedNotCollected,
+        K::MonitorWait,
+        K::Idle,
+    ];
+    order.iter().position(|k| *k == kind).unwrap_or(order.len())
+}
+
+/// Nothing waits but what waits for work.
+fn is_idle(facts: Facts<'_, '_, '_>) -> bool {
+    facts.groups.groups.is_empty()
+        && facts.groups.unlisted == 0
+        && facts.a.graph.heap.objects() > 0
+        && facts
+            .hang
+            .threads
+            .iter()
+            .all(|t| t.wait.is_none() && t.request.is_none())
+        && facts.a.graph.queues.items().next().is_none()
+}
+
+fn idle(facts: Facts<'_, '_, '_>) -> Finding {
+    let mut finding = Finding::new(
+        FindingKind::Idle,
+        Severity::Info,
+        "Nothing hangs: no request, no async method of the program and no queued work waits",
+    );
+    finding.text = format!(
+        "{} threads live, none of them waits for a task or a lock; {} chains of framework code wait for work.",
+        facts.hang.threads.len(),
+        facts.groups.idle_chains
+    );
+    finding.runbook = Some("idle".into());
+    finding.next_step = Some(
+        "if users see a hang, take the dump while it lasts, of the process that serves them".into(),
+    );
+    finding
+}
+
+/// A finding with everything but its chains.
+pub(crate) struct Draft {
+    pub(crate) kind: FindingKind,
+    pub(crate) severity: Severity,
+    pub(crate) confidence: Confidence,
+    pub(crate) title: String,
+    pub(crate) text: String,
+    pub(crate) next: &'static str,
+    pub(crate) runbook: &'static str,
+    pub(crate) evidence: Vec<Evidence>,
+}
+
+impl Draft {
+    pub(crate) fn finish(self) -> Finding {
+        Finding {
+            id: String::new(),
+            kind: self.kind,
+            severity: self.severity,
+            title: self.title,
+            text: self.text,
+            confidence: self.confidence,
+            evidence: self.evidence,
+            chains: Vec::new(),
+            next_step: Some(self.next.to_owned()),
+            runbook: Some(self.runbook.to_owned()),
+        }
+    }
+
+    pub(crate) fn with_chains(self, mut chains: Vec<String>) -> Finding {
+        let mut seen = FxHashSet::default();
+        chains.retain(|c| seen.insert(c.clone()));
+        Finding {
+            chains,
+            ..self.finish()
+        }
+    }
+}
+
+/// A fact with its place.
+pub(crate) fn fact(
+    what: impl Into<String>,
+    address: Option<Addr>,
+    how: impl Into<String>,
+) -> Evidence {
+    Evidence {
+        what: what.into(),
+        address: address.map(|a| Address(a.0)),
+        how: how.into(),
+    }
+}
+
+/// `a, b and c`, cut after [`MAX_NAMES`].
+pub(crate) fn listed<T: AsRef<str>>(names: &[T]) -> String {
+    let mut shown: Vec<String> = names
+        .iter()
+        .take(MAX_NAMES)
+        .map(|n| n.as_ref().to_owned())
+        .collect();
+    if names.len() > MAX_NAMES {
+        shown.push(format!("{} more", names.len().saturating_sub(MAX_NAMES)));
+    }
+    match shown.split_last() {
+        None => String::new(),
+        Some((only, [])) => only.clone(),
+        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+    }
+}
+
+/// Threads by name and os id; those that share a name once, with all their ids.
+pub(crate) fn thread_titles<'t>(threads: impl Iterator<Item = &'t ThreadFacts>) -> String {
+    let mut names: Vec<(String, Vec<String>)> = Vec::new();
+    for thread in threads {
+        let id = thread.thread.os_id.to_string();
+        let name = thread.name();
+        match names.iter_mut().find(|(n, _)| *n == name) {
+            Some((_, ids)) => ids.push(id),
+            None => names.push((name, vec![id])),
+        }
+    }
+    let texts: Vec<String> = names
+        .into_iter()
+        .map(|(name, ids)| match ids.as_slice() {
+            [id] => format!("'{name}' (os id {id})"),
+            ids => format!("{} x '{name}' (os ids {})", ids.len(), listed(ids)),
+        })
+        .collect();
+    listed(&texts)
+}
+
+/// `1 thread`, `2 threads`.
+pub(crate) fn several(count: u64, one: &str) -> String {
+    let end = if count == 1 { "" } else { "s" };
+    format!("{count} {one}{end}")
+}
+
+/// The verb that goes with a number of things.
+pub(crate) fn verb<'t>(count: u64, one: &'t str, many: &'t str) -> &'t str {
+    if count == 1 { one } else { many }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_a_rank_of_its_own() {
+        let mut ranks: Vec<_> = FindingKind::ALL.iter().map(|k| rank(*k)).collect();
+        ranks.sort_unstable();
+        ranks.dedup();
+        assert_eq!(ranks.len(), FindingKind::ALL.len());
+        assert!(ranks.iter().all(|r| *r < FindingKind::ALL.len()));
+    }
+
+    #[test]
+    fn names_are_listed_and_then_counted() {
+        assert_eq!(listed::<&str>(&[]), "");
+        assert_eq!(listed(&["a"]), "a");
+        assert_eq!(listed(&["a", "b", "c"]), "a, b and c");
+        let many: Vec<String> = (0..25).map(|i| i.to_string()).collect();
+        assert!(listed(&many).ends_with("19 and 5 more"));
+    }
+}

@@ -1,0 +1,183 @@
+//! Tasks that ended with an exception, or were cancelled.
+
+use super::crash::exception_text;
+use super::{Draft, Facts, fact, listed, several};
+use asynctriage_async_graph::{Class, Node, task};
+use asynctriage_clr::{Exception, MethodRef};
+use asynctriage_dump::Addr;
+use asynctriage_report::{Confidence, Evidence, Finding, FindingKind, Severity};
+use std::collections::BTreeMap;
+
+/// Different messages that a finding quotes.
+const MAX_MESSAGES: usize = 10;
+/// Findings of each of the two kinds; the rest is counted in the last.
+const MAX_FINDINGS: usize = 20;
+/// Tasks whose exceptions nobody looked at, from which on that is worth a warning.
+const MANY: u64 = 100;
+
+/// Tasks of one method that ended for the same reasons.
+#[derive(Default)]
+struct Alike {
+    count: u64,
+    unobserved: u64,
+    messages: Vec<String>,
+    evidence: Vec<Evidence>,
+}
+
+/// What a task ended with: types of the exception and of what caused it.
+type Key = (String, Vec<String>);
+
+pub(super) fn find(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
+    let mut faulted: BTreeMap<Key, Alike> = BTreeMap::new();
+    let mut cancelled: BTreeMap<Key, Alike> = BTreeMap::new();
+    let Some(fields) = facts.a.graph.task else {
+        return Vec::new();
+    };
+    for node in facts
+        .a
+        .graph
+        .completed
+        .iter()
+        .filter(|n| n.class != Class::PooledBox)
+    {
+        let flags = fields.flags(facts.a.rt, node.addr);
+        if flags & task::flags::FAULTED != 0 {
+            add(facts, *node, &mut faulted);
+        } else if flags & task::flags::CANCELED != 0 {
+            add(facts, *node, &mut cancelled);
+        }
+    }
+    let mut out = findings(faulted, faulted_finding);
+    out.extend(findings(cancelled, cancelled_finding));
+    out
+}
+
+fn findings(all: BTreeMap<Key, Alike>, make: fn(&Key, Alike) -> Finding) -> Vec<Finding> {
+    let mut all: Vec<_> = all.into_iter().collect();
+    all.sort_by_key(|(_, a)| std::cmp::Reverse(a.count));
+    all.into_iter()
+        .take(MAX_FINDINGS)
+        .map(|(key, alike)| make(&key, alike))
+        .collect()
+}
+
+/// The exceptions of a task, and whether anybody has looked at them.
+fn ended_with(facts: Facts<'_, '_, '_>, task: Addr) -> Option<(Vec<Exception>, bool)> {
+    let rt = facts.a.rt;
+    let contingent = facts.a.graph.task?.contingent(rt, task)?;
+    let holder = rt.reference(contingent, "m_exceptionsHolder")?;
+    let first = rt
+        .reference(holder, "m_faultExceptions")
+        .and_then(|list| rt.list_items(list).next())
+        .or_else(|| rt.reference(holder, "m_cancellationException"))?;
+    // an ExceptionDispatchInfo, or the exception itself
+    let exception = rt.reference(first, "_exception").unwrap_or(first);
+    let handled = rt.field_u8(holder, "m_isHandled") == Some(1);
+    Some((rt.exception_chain(exception), handled))
+}
+
+fn add(facts: Facts<'_, '_, '_>, node: Node, to: &mut BTreeMap<Key, Alike>) {
+    let (chain, handled) = ended_with(facts, node.addr).unwrap_or((Vec::new(), true));
+    let method = method_of(facts, node, &chain);
+    let types = chain.iter().map(|e| e.type_name.to_string()).collect();
+    let alike = to.entry((method, types)).or_default();
+    alike.count = alike.count.saturating_add(1);
+    alike.unobserved = alike.unobserved.saturating_add(u64::from(!handled));
+    let text: Vec<String> = chain.iter().map(exception_text).collect();
+    let text = text.join(", caused by ");
+    if !text.is_empty() && alike.messages.len() < MAX_MESSAGES && !alike.messages.contains(&text) {
+        alike.messages.push(text.clone());
+    }
+    if alike.evidence.len() < MAX_MESSAGES {
+        let what = if text.is_empty() {
+            "cancelled task".to_owned()
+        } else {
+            text
+        };
+        alike.evidence.push(fact(
+            what,
+            Some(node.addr),
+            "m_stateFlags and m_exceptionsHolder of the task",
+        ));
+    }
+}
+
+/// The method whose task it is: by its box, else by the outermost frame that the exception passed, which is where the
+/// async method caught it to end its task.
+fn method_of(facts: Facts<'_, '_, '_>, node: Node, chain: &[Exception]) -> String {
+    if let Some(method) = facts.a.box_method(node) {
+        return method.to_string();
+    }
+    let outermost = chain.first().and_then(|e| {
+        let whole = e.frames.len() as u64 == e.frame_count;
+        e.frames.last().filter(|_| whole)?.method
+    });
+    let async_method = outermost.filter(|m| is_move_next(facts, m));
+    match async_method {
+        Some(method) => facts.a.rt.method_name(&method).to_string(),
+        None => facts.a.type_name(node.mt).to_string(),
+    }
+}
+
+fn is_move_next(facts: Facts<'_, '_, '_>, method: &MethodRef) -> bool {
+    facts
+        .a
+        .rt
+        .method_definition(method)
+        .is_some_and(|d| d.name == "MoveNext" || d.name.ends_with(".MoveNext"))
+}
+
+fn faulted_finding((method, types): &Key, alike: Alike) -> Finding {
+    let unobserved = if alike.unobserved > 0 {
+        format!(
+            " Nobody has looked at the exceptions of {} of them.",
+            alike.unobserved
+        )
+    } else {
+        String::new()
+    };
+    let with = if types.is_empty() {
+        "an exception that cannot be read".to_owned()
+    } else {
+        types.join(" around ")
+    };
+    Draft {
+        kind: FindingKind::FaultedTasks,
+        severity: if alike.unobserved >= MANY { Severity::Warning } else { Severity::Info },
+        confidence: Confidence::Certain,
+        title: format!("{} of {method} ended with {with}", several(alike.count, "task")),
+        text: format!(
+            "{} of {method} ended with {with}: {}.{unobserved}",
+            several(alike.count, "faulted task"),
+            listed(&alike.messages)
+        ),
+        next: "see whether whoever awaits these tasks handles the exception; finished tasks that are still on the heap may be old",
+        runbook: "faulted-tasks",
+        evidence: alike.evidence,
+    }
+    .finish()
+}
+
+fn cancelled_finding((method, types): &Key, alike: Alike) -> Finding {
+    let with = if types.is_empty() {
+        String::new()
+    } else {
+        format!(" with {}", types.join(" around "))
+    };
+    let messages = if alike.messages.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", listed(&alike.messages))
+    };
+    Draft {
+        kind: FindingKind::CancelledTasks,
+        severity: Severity::Info,
+        confidence: Confidence::Certain,
+        title: format!("{} of {method} {} cancelled", several(alike.count, "task"), if alike.count == 1 { "was" } else { "were" }),
+        text: format!("{} of {method}{with}{messages}.", several(alike.count, "cancelled task")),
+        next: "see who cancelled: a time limit, a client that went away, or the shutdown of the process",
+        runbook: "cancelled-tasks",
+        evidence: alike.evidence,
+    }
+    .finish()
+}

@@ -1,0 +1,306 @@
+//! What every thread does: what it blocks on, what it holds, which request it serves.
+
+use crate::analysis::Analysis;
+use crate::requests::{self, RequestFacts};
+use crate::threads::display_name;
+use crate::users::Users;
+use asynctriage_async_graph::{Class, Helper, NodeId};
+use asynctriage_clr::{Block, BlockKind, Lock, MethodKind, StackFrame, Thread};
+use asynctriage_dump::Addr;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
+
+/// `ManualResetEventSlim.m_combinedState`: it has been set (8.0 to 11.0).
+const IS_SET: u32 = 1 << 31;
+/// Nodes that are looked at below one wait for the methods that it waits for.
+const MAX_BELOW: usize = 10_000;
+
+/// Frames of the primitives that everything else waits with; who calls them is what a thread waits in.
+const MECHANISM: [&str; 6] = [
+    "System.Threading.Monitor.",
+    "System.Threading.Lock.",
+    "System.Threading.Condition.",
+    "System.Threading.WaitSubsystem.",
+    "System.Threading.WaitHandle.",
+    "System.Threading.LowLevel",
+];
+
+/// What a thread waits for.
+#[derive(Clone, Debug)]
+pub(crate) enum Wait {
+    /// A task, synchronously: the object that its completion sets.
+    Task(NodeId),
+    /// To enter a lock.
+    Lock(Lock),
+    /// The program's own `Monitor.Wait`.
+    Pulse(Lock),
+    /// Something that .NET builds on `Monitor.Wait`: the method, and the lock.
+    Inside(Arc<str>, Lock),
+}
+
+/// One thread.
+#[derive(Clone, Debug)]
+pub(crate) struct ThreadFacts {
+    pub(crate) thread: Thread,
+    pub(crate) frames: Vec<(StackFrame, Arc<str>)>,
+    pub(crate) wait: Option<Wait>,
+    /// The runtime's note of what it blocks on.
+    pub(crate) block: Option<Block>,
+    pub(crate) holds: Vec<Lock>,
+    pub(crate) request: Option<RequestFacts>,
+}
+
+/// All threads that live.
+#[derive(Debug, Default)]
+pub(crate) struct Hang {
+    pub(crate) threads: Vec<ThreadFacts>,
+    pub(crate) users: Users,
+}
+
+impl ThreadFacts {
+    /// What a person calls it.
+    pub(crate) fn name(&self) -> String {
+        display_name(&self.thread)
+    }
+
+    /// `'name' (os id 123)`.
+    pub(crate) fn title(&self) -> String {
+        format!("'{}' (os id {})", self.name(), self.thread.os_id)
+    }
+
+    /// The innermost frame that is not part of a primitive.
+    pub(crate) fn caller(&self) -> Option<&Arc<str>> {
+        let names = self.frames.iter().map(|(_, name)| name);
+        names
+            .into_iter()
+            .find(|n| !MECHANISM.iter().any(|m| n.starts_with(m)))
+    }
+
+    /// Whether it is a worker of the pool that waits for work.
+    pub(crate) fn is_parked(&self) -> bool {
+        self.caller()
+            .is_some_and(|n| n.starts_with("System.Threading.PortableThreadPool.WorkerThread."))
+    }
+
+    /// The innermost method of the program on its stack, and whether code made at run time stands below it.
+    pub(crate) fn own_method(&self) -> Option<(&Arc<str>, bool)> {
+        let mut generated = false;
+        for (frame, name) in &self.frames {
+            if frame.method.kind == MethodKind::Dynamic {
+                generated = true;
+            } else if !is_framework_name(name) {
+                return Some((name, generated));
+            }
+        }
+        None
+    }
+}
+
+/// Whether a method's name is one of .NET's own.
+fn is_framework_name(name: &str) -> bool {
+    ["System.", "Microsoft.", "Interop."]
+        .iter()
+        .any(|p| name.starts_with(p))
+}
+
+impl Hang {
+    pub(crate) fn find(analysis: &Analysis<'_, '_>) -> Self {
+        let rt = analysis.rt;
+        let locks: Vec<Lock> = rt
+            .sync_locks()
+            .into_iter()
+            .chain(
+                analysis
+                    .graph
+                    .helpers(Helper::Lock)
+                    .iter()
+                    .filter_map(|l| rt.managed_lock(*l)),
+            )
+            .collect();
+        let mut seen = FxHashSet::default();
+        let locks: Vec<Lock> = locks.into_iter().filter(|l| seen.insert(l.at)).collect();
+        let mut held: FxHashMap<u32, Vec<Lock>> = FxHashMap::default();
+        for lock in &locks {
+            if let Some(owner) = lock.owner {
+                held.entry(owner).or_default().push(lock.clone());
+            }
+        }
+        let living = analysis.threads.all.iter().enumerate();
+        let living = living.filter(|(_, t)| !t.is_dead() && !t.is_unstarted());
+        let threads = living.map(|(index, t)| {
+            let mut holds = held.remove(&t.managed_id).unwrap_or_default();
+            holds.extend(
+                analysis
+                    .threads
+                    .thin_locks
+                    .get(index)
+                    .into_iter()
+                    .flatten()
+                    .cloned(),
+            );
+            analysis.thread_facts(t, holds)
+        });
+        Self {
+            threads: threads.collect(),
+            users: Users::find(analysis),
+        }
+    }
+
+    /// The thread with a managed id.
+    pub(crate) fn by_managed_id(&self, id: u32) -> Option<usize> {
+        self.threads.iter().position(|t| t.thread.managed_id == id)
+    }
+
+    /// The threads that wait for tasks, with what they wait on.
+    pub(crate) fn task_waits(&self) -> impl Iterator<Item = (&ThreadFacts, NodeId)> {
+        self.threads.iter().filter_map(|t| match t.wait {
+            Some(Wait::Task(wait)) => Some((t, wait)),
+            _ => None,
+        })
+    }
+}
+
+impl Analysis<'_, '_> {
+    fn thread_facts(&self, thread: &Thread, holds: Vec<Lock>) -> ThreadFacts {
+        let frames: Vec<_> = self
+            .rt
+            .stack_frames(thread)
+            .into_iter()
+            .map(|f| (f, self.rt.method_name(&f.method)))
+            .collect();
+        let on_stack = self.threads.on_stack_of(thread);
+        let block = self.rt.blocked_on(thread);
+        let mut facts = ThreadFacts {
+            thread: thread.clone(),
+            frames,
+            wait: None,
+            request: self.request_on_stack(&on_stack),
+            block,
+            holds,
+        };
+        facts.wait = self.wait_of(&facts, &on_stack);
+        facts
+    }
+
+    fn request_on_stack(&self, on_stack: &[Addr]) -> Option<RequestFacts> {
+        let servers = self.graph.helpers(Helper::ServerRequest);
+        let mut requests = on_stack.iter().filter(|o| servers.contains(o));
+        requests
+            .find(|o| requests::in_application(self.rt, **o))
+            .and_then(|o| requests::read(self.rt, *o))
+    }
+
+    fn wait_of(&self, facts: &ThreadFacts, on_stack: &[Addr]) -> Option<Wait> {
+        let block = facts.block.as_ref();
+        if let Some(b) = block.filter(|b| b.kind == BlockKind::Enter) {
+            return Some(Wait::Lock(b.lock.clone()));
+        }
+        if let Some(task) = self.task_wait(block, on_stack) {
+            return Some(Wait::Task(task));
+        }
+        let lock = block?.lock.clone();
+        let own = match facts.caller() {
+            // .NET's own threads wait like that for work
+            Some(name) if is_framework_name(name) => {
+                facts.own_method()?;
+                return Some(Wait::Inside(Arc::clone(name), lock));
+            }
+            Some(_) => true,
+            // without a stack only the lock's type tells: .NET uses objects of its own
+            None => lock
+                .object
+                .and_then(|o| self.rt.object_type_name(o))
+                .is_some_and(|n| !n.starts_with("System.")),
+        };
+        own.then_some(Wait::Pulse(lock))
+    }
+
+    /// The wait for a task on a thread's stack. The lock that the thread blocks on decides where it is known; a wait
+    /// that has ended leaves its object on the stack, but no task that would set it.
+    fn task_wait(&self, block: Option<&Block>, on_stack: &[Addr]) -> Option<NodeId> {
+        let blocked_lock = block.map(|b| (b.lock.at, b.lock.object));
+        let fits = |wait: Addr| {
+            let lock = self.rt.reference(wait, "m_lock");
+            match (blocked_lock, lock) {
+                (Some((_, None)), _) | (None, _) | (_, None) => true,
+                (Some((at, object)), Some(own)) => at == own || object == Some(own),
+            }
+        };
+        let pending = |wait: Addr| {
+            self.rt
+                .field_u32(wait, "m_combinedState")
+                .is_none_or(|s| s & IS_SET == 0)
+        };
+        on_stack
+            .iter()
+            .filter(|o| fits(**o) && pending(**o))
+            .filter_map(|o| self.graph.node(*o))
+            .find(|id| {
+                let is_wait = self
+                    .graph
+                    .object(*id)
+                    .is_some_and(|n| n.class == Class::BlockingWait);
+                is_wait && self.graph.awaited(*id).next().is_some()
+            })
+    }
+
+    /// The nearest methods below a wait: what its task is the task of.
+    pub(crate) fn methods_below(&self, wait: NodeId) -> Vec<NodeId> {
+        let mut out = Vec::new();
+        let mut seen = FxHashSet::default();
+        let mut todo: Vec<NodeId> = self.graph.awaited(wait).map(|(from, _)| from).collect();
+        while let Some(id) = todo.pop() {
+            if seen.len() >= MAX_BELOW || !seen.insert(id) {
+                continue;
+            }
+            if self.graph.machines.contains_key(&id) || self.graph.operations.contains_key(&id) {
+                out.push(id);
+                continue;
+            }
+            let before = todo.len();
+            todo.extend(self.graph.awaited(id).map(|(from, _)| from));
+            if todo.len() == before {
+                out.push(id);
+            }
+        }
+        out.sort_unstable();
+        out
+    }
+
+    /// What a wait waits for, by name: methods where they are known.
+    pub(crate) fn awaited_names(&self, wait: NodeId) -> Vec<String> {
+        let name = |id: NodeId| {
+            let node = self.graph.object(id)?;
+            let method = self
+                .box_method(node)
+                .filter(|_| !self.graph.machines.contains_key(&id));
+            Some(method.map_or_else(|| self.node_text(id), |m| m.to_string()))
+        };
+        let mut names: Vec<String> = self
+            .methods_below(wait)
+            .into_iter()
+            .filter_map(name)
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// Everything below a node that it waits for, directly or through others.
+    pub(crate) fn all_below(&self, node: NodeId) -> Vec<NodeId> {
+        let mut seen = FxHashSet::default();
+        let mut todo = vec![node];
+        while let Some(id) = todo.pop() {
+            if seen.len() >= MAX_BELOW {
+                break;
+            }
+            if seen.insert(id) {
+                todo.extend(self.graph.awaited(id).map(|(from, _)| from));
+            }
+        }
+        seen.remove(&node);
+        let mut out: Vec<NodeId> = seen.into_iter().collect();
+        out.sort_unstable();
+        out
+    }
+}

@@ -1,0 +1,140 @@
+//! Threads and requests as the report lists them.
+
+use crate::analysis::Analysis;
+use crate::findings::{self, Facts};
+use crate::groups::Groups;
+use crate::hang::{Hang, ThreadFacts, Wait};
+use crate::requests::{self, RequestFacts};
+use asynctriage_async_graph::Helper;
+use asynctriage_clr::{FrameSource, Lock};
+use asynctriage_dump::Addr;
+use asynctriage_report::{Address, ObjectRef, Request, Thread, ThreadFrame};
+use rustc_hash::FxHashMap;
+
+impl Analysis<'_, '_> {
+    pub(crate) fn thread_rows(&self, groups: &Groups, hang: &Hang) -> Vec<Thread> {
+        let facts = Facts {
+            a: self,
+            groups,
+            hang,
+        };
+        hang.threads.iter().map(|t| thread_row(facts, t)).collect()
+    }
+
+    /// Protocol objects of the requests that the application works on.
+    pub(crate) fn requests_in_flight(&self) -> impl Iterator<Item = Addr> + '_ {
+        let servers = self.graph.helpers(Helper::ServerRequest).iter().copied();
+        servers.filter(|o| requests::in_application(self.rt, *o))
+    }
+
+    pub(crate) fn request_rows(&self, groups: &Groups, hang: &Hang) -> Vec<Request> {
+        let mut chains: FxHashMap<Addr, String> = FxHashMap::default();
+        for (group, tally) in groups.groups.iter().zip(&groups.tallies) {
+            for request in &tally.requests {
+                chains.entry(*request).or_insert_with(|| group.id.clone());
+            }
+        }
+        let facts = self
+            .requests_in_flight()
+            .filter_map(|o| requests::read(self.rt, o));
+        facts
+            .map(|r| request_row(&r, chains.get(&r.object).cloned(), hang))
+            .collect()
+    }
+}
+
+fn request_row(facts: &RequestFacts, chain: Option<String>, hang: &Hang) -> Request {
+    let serving = hang
+        .threads
+        .iter()
+        .find(|t| t.request.as_ref().is_some_and(|r| r.object == facts.object));
+    let mut row = Request {
+        method: facts.method.clone(),
+        path: facts.path.clone(),
+        route: facts.route.clone(),
+        trace_id: facts.trace_id.clone(),
+        connection: facts.connection.clone(),
+        chain,
+        ..Request::default()
+    };
+    row.details
+        .insert("object".into(), facts.object.to_string().into());
+    if let Some(thread) = serving {
+        row.details.insert("thread".into(), thread.name().into());
+        row.details
+            .insert("thread_os_id".into(), thread.thread.os_id.into());
+    }
+    row
+}
+
+fn thread_row(facts: Facts<'_, '_, '_>, thread: &ThreadFacts) -> Thread {
+    let wait = match thread.wait {
+        Some(Wait::Task(wait)) => Some(wait),
+        _ => None,
+    };
+    Thread {
+        os_id: u64::from(thread.thread.os_id),
+        managed_id: Some(thread.thread.managed_id),
+        name: Some(thread.name()),
+        state: state(thread).into(),
+        frames: thread
+            .frames
+            .iter()
+            .map(|(frame, name)| ThreadFrame {
+                method: name.to_string(),
+                address: Some(Address(frame.ip.0)),
+                module: Some(facts.a.rt.module(frame.method.module).name.clone()),
+                evidence: (frame.source == FrameSource::StackScan)
+                    .then(|| format!("a return address at {}; it may be left over", frame.slot)),
+                ..ThreadFrame::default()
+            })
+            .collect(),
+        waits_on: waits_on(facts, thread),
+        chain: wait.and_then(|w| facts.groups.by_wait.get(&w).cloned()),
+        holds: thread.holds.iter().map(|l| lock_ref(facts, l)).collect(),
+        request: thread.request.as_ref().map(RequestFacts::title),
+    }
+}
+
+/// One word for what a thread does.
+fn state(thread: &ThreadFacts) -> &'static str {
+    let caller = thread.caller().map(|n| &**n).unwrap_or_default();
+    match &thread.wait {
+        Some(_) => "blocked",
+        None if caller.starts_with("System.Threading.Thread.Sleep") => "sleeping",
+        None if caller.starts_with("System.Threading.Thread.Join") => "joining",
+        None if thread.is_parked() => "idle",
+        None if thread.thread.in_wait() => "waiting",
+        None if thread.frames.is_empty() => "native",
+        None => "running",
+    }
+}
+
+fn waits_on(facts: Facts<'_, '_, '_>, thread: &ThreadFacts) -> Option<ObjectRef> {
+    let (at, lock) = match thread.wait.as_ref()? {
+        Wait::Task(wait) => (facts.a.graph.object(*wait).map(|n| n.addr), None),
+        Wait::Lock(lock) | Wait::Pulse(lock) | Wait::Inside(_, lock) => {
+            (Some(lock.object.unwrap_or(lock.at)), Some(lock))
+        }
+    };
+    let named = lock.is_none_or(|l| l.object.is_some());
+    Some(ObjectRef {
+        text: findings::deadlocks::wait_text(facts, thread),
+        address: at.map(|a| Address(a.0)),
+        type_name: at
+            .filter(|_| named)
+            .and_then(|a| facts.a.rt.type_of(a))
+            .map(|t| facts.a.rt.name(&t).to_string()),
+    })
+}
+
+fn lock_ref(facts: Facts<'_, '_, '_>, lock: &Lock) -> ObjectRef {
+    ObjectRef {
+        text: format!("{} ({})", findings::locks::lock_text(facts, lock), lock.how),
+        address: Some(Address(lock.object.unwrap_or(lock.at).0)),
+        type_name: lock
+            .object
+            .and_then(|o| facts.a.rt.type_of(o))
+            .map(|t| facts.a.rt.name(&t).to_string()),
+    }
+}
