@@ -224,7 +224,8 @@ layouts! {
     FieldDescLayout = "FieldDesc" { dword1 = "DWord1", dword2 = "DWord2", size = "Size" }
     GenericsLayout = "GenericsDictInfo" { dictionaries = "NumDicts", arguments = "NumTypeArgs" }
     ModuleLayout = "Module" {
-        pe_assembly = "PEAssembly", type_map = "TypeDefToMethodTableMap"; local_module = "DomainLocalModule"
+        pe_assembly = "PEAssembly", type_map = "TypeDefToMethodTableMap"; local_module = "DomainLocalModule",
+        method_map = "MethodDefToDescMap", field_map = "FieldDefToDescMap"
     }
     LookupMapLayout = "ModuleLookupMap" { next = "Next", table = "TableData", count = "Count", flags = "SupportedFlagsMask" }
     PeAssemblyLayout = "PEAssembly" { image = "PEImage" }

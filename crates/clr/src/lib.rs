@@ -14,6 +14,7 @@
     )
 )]
 
+mod absent;
 mod anchor;
 mod code;
 mod descriptor;

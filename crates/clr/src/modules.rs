@@ -1,14 +1,17 @@
 //! Managed modules: where their metadata is, and what they are called.
 
+use crate::absent::Absent;
 use crate::runtime::Runtime;
 use asynctriage_dump::{Addr, Memory};
 use asynctriage_image::pe::{PeImage, PeLayout};
-use asynctriage_metadata::{Metadata, Source};
+use asynctriage_metadata::{Metadata, Source, Table};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, RwLock};
 
 /// Bit 0 of PEImageLayout.Flags: the image stands as the loader laid it out, else as in the file (8.0 to 11.0).
 const LAYOUT_MAPPED: u32 = 1;
+/// Bytes of metadata that have to be there for it to be tried.
+const METADATA_HEAD: u32 = 16;
 /// Maps that hang behind one another for one module; real ones have one or two.
 const MAX_MAPS: usize = 4096;
 
@@ -45,12 +48,14 @@ impl Source for DumpSource<'_> {
 pub struct Module<'d> {
     /// Address of the native Module structure.
     pub addr: Addr,
-    /// Simple name of its assembly; empty when the metadata is not in the dump.
+    /// Simple name of its assembly; without metadata that of its file, and empty when that is not known either.
     pub name: String,
     /// Its metadata, when readable.
     pub metadata: Option<Metadata<DumpSource<'d>>>,
     /// Load address of the image that the metadata was found in.
     pub image_base: Option<Addr>,
+    /// What is missing when there is no metadata.
+    pub(crate) absent: Option<Absent>,
 }
 
 /// Modules by the address of their native structure.
@@ -72,32 +77,60 @@ impl<'d> Runtime<'d> {
         {
             return known;
         }
-        let image = self.module_image(addr);
-        let metadata = image
-            .as_ref()
-            .and_then(|i| i.metadata())
-            .and_then(|(start, len)| {
-                Metadata::parse(DumpSource {
-                    memory: self.memory,
-                    start,
-                    len,
-                })
-                .ok()
-            });
-        let name = metadata
-            .as_ref()
-            .and_then(|m| m.assembly_name().or_else(|| m.module_name()))
-            .unwrap_or_default();
-        let module = Arc::new(Module {
-            addr,
-            name,
-            metadata,
-            image_base: image.map(|i| i.base),
-        });
+        let module = Arc::new(self.read_module(addr));
         if let Ok(mut all) = self.modules.by_addr.write() {
             all.insert(addr, Arc::clone(&module));
         }
         module
+    }
+
+    fn read_module(&self, addr: Addr) -> Module<'d> {
+        let image = self.module_image(addr);
+        let place = image.as_ref().and_then(PeImage::metadata);
+        let metadata = place.and_then(|(start, len)| {
+            let source = DumpSource {
+                memory: self.memory,
+                start,
+                len,
+            };
+            Metadata::parse(source).ok()
+        });
+        // what the dump itself holds needs no proof
+        let lent = place.is_some_and(|(start, _)| self.dump.memory.is_laid_under(start));
+        let other_build = lent && metadata.as_ref().is_some_and(|m| !self.belongs(addr, m));
+        let metadata = metadata.filter(|_| !other_build);
+        let absent = metadata
+            .is_none()
+            .then(|| self.absent(addr, other_build))
+            .flatten();
+        let name = metadata
+            .as_ref()
+            .and_then(|m| m.assembly_name().or_else(|| m.module_name()))
+            .or_else(|| absent.as_ref().map(Absent::simple_name))
+            .unwrap_or_default();
+        Module {
+            addr,
+            name,
+            metadata,
+            image_base: image.map(|i| i.base),
+            absent,
+        }
+    }
+
+    /// Whether metadata that a file of this machine lent belongs to a module: the runtime made a table each for its
+    /// types, methods and fields, with a row more than the metadata has (8.0 to 11.0).
+    fn belongs(&self, module: Addr, metadata: &Metadata<DumpSource<'d>>) -> bool {
+        let o = &self.offsets;
+        let maps = [
+            (Some(o.module.type_map), Table::TypeDef),
+            (o.module.method_map, Table::MethodDef),
+            (o.module.field_map, Table::Field),
+        ];
+        let mut counted = maps.into_iter().filter_map(|(map, table)| {
+            let count = self.memory.u32(module + map? + o.lookup_map.count)?;
+            Some((count, metadata.rows(table)))
+        });
+        counted.all(|(count, rows)| count == rows.saturating_add(1))
     }
 
     /// The modules met so far, by address.
@@ -119,30 +152,50 @@ impl<'d> Runtime<'d> {
         self.module(self.globals.core_lib)
     }
 
-    /// Module -> PEAssembly -> PEImage -> the layout that is there -> image.
+    /// The image of a module: of its copies the one whose metadata is there whole, else one whose metadata begins there.
     pub(crate) fn module_image(&self, module: Addr) -> Option<PeImage> {
-        let (m, o) = (self.memory, &self.offsets);
-        let assembly = m.ptr(module + o.module.pe_assembly)?.non_null()?;
-        let image = m.ptr(assembly + o.pe_assembly.image)?.non_null()?;
-        let layouts = [Some(o.pe_image.loaded), o.pe_image.flat]
-            .into_iter()
-            .flatten();
-        let candidates = layouts.filter_map(|field| m.ptr(image + field)?.non_null());
-        let mut images = candidates.filter_map(|layout| {
-            let flags = m.u32(layout + o.pe_layout.flags)?;
-            let base = m.ptr(layout + o.pe_layout.base)?.non_null()?;
-            let kind = if flags & LAYOUT_MAPPED == 0 {
-                PeLayout::Flat
-            } else {
-                PeLayout::Loaded
-            };
-            let image = PeImage::parse(m, base, kind).ok()?;
+        let m = self.memory;
+        let copies = self.module_copies(module).into_iter();
+        let mut images: Vec<PeImage> = copies
+            .filter_map(|(base, layout)| PeImage::parse(m, base, layout).ok())
+            .collect();
+        let holds = |image: &PeImage, most: u32| {
             image
                 .metadata()
-                .is_some_and(|(at, len)| m.readable(at, u64::from(len.min(16))))
-                .then_some(image)
+                .is_some_and(|(at, len)| m.readable(at, u64::from(len.min(most))))
+        };
+        let best = images
+            .iter()
+            .position(|i| holds(i, u32::MAX))
+            .or_else(|| images.iter().position(|i| holds(i, METADATA_HEAD)))?;
+        Some(images.swap_remove(best))
+    }
+
+    /// Module -> PEAssembly -> PEImage -> where its loaded and its flat copy begin.
+    pub(crate) fn module_copies(&self, module: Addr) -> Vec<(Addr, PeLayout)> {
+        let (m, o) = (self.memory, &self.offsets);
+        let image = || {
+            let assembly = m.ptr(module + o.module.pe_assembly)?.non_null()?;
+            m.ptr(assembly + o.pe_assembly.image)?.non_null()
+        };
+        let Some(image) = image() else {
+            return Vec::new();
+        };
+        let slots = [Some(o.pe_image.loaded), o.pe_image.flat];
+        let copies = slots.into_iter().flatten().filter_map(|slot| {
+            let layout = m.ptr(image + slot)?.non_null()?;
+            let mapped = m.u32(layout + o.pe_layout.flags)? & LAYOUT_MAPPED != 0;
+            let base = m.ptr(layout + o.pe_layout.base)?.non_null()?;
+            Some((
+                base,
+                if mapped {
+                    PeLayout::Loaded
+                } else {
+                    PeLayout::Flat
+                },
+            ))
         });
-        images.next()
+        copies.collect()
     }
 
     /// The MethodTable of a type of a module by the row of its definition; `None` when the process never loaded it.

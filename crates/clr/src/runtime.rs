@@ -200,7 +200,8 @@ impl<'d> Runtime<'d> {
                     ),
                 ));
             }
-        } else {
+        } else if core_lib.absent.is_none() {
+            // otherwise its file is known, and the gap about absent metadata names it
             out.push(doubt(
                 "System.Private.CoreLib",
                 "its metadata was not found through the module list".into(),
@@ -210,7 +211,7 @@ impl<'d> Runtime<'d> {
     }
 
     fn with_doubts(mut self, doubts: Vec<Gap>) -> Self {
-        if doubts.is_empty() {
+        if doubts.is_empty() && self.core_lib().metadata.is_some() {
             self.checks.push("the thread list has the length that the runtime counts, its threads are those of the dump, CoreLib's metadata says the same version".into());
         }
         self.startup_gaps.extend(doubts);
@@ -231,6 +232,8 @@ impl<'d> Runtime<'d> {
                 from: "contract descriptor",
             });
         }
+        let mut checks = fit.checks;
+        checks.extend(completion_text(dump));
         Self {
             memory: &dump.memory,
             dump,
@@ -241,7 +244,7 @@ impl<'d> Runtime<'d> {
             version: version.or(told),
             version_sources: sources,
             path: found.path().map(str::to_owned),
-            checks: fit.checks,
+            checks,
             types: TypeCache::default(),
             modules: ModuleCache::default(),
             code: CodeCache::default(),
@@ -272,6 +275,18 @@ impl<'d> Runtime<'d> {
     pub fn gaps(&self) -> &[Gap] {
         &self.startup_gaps
     }
+}
+
+/// Which files of this machine fill what the dump lacks.
+fn completion_text(dump: &Dump) -> Option<String> {
+    let used = &dump.completion.used;
+    let first = used.first()?;
+    Some(format!(
+        "{} files of this machine fill what the dump lacks, such as {}: {}",
+        used.len(),
+        first.file.display(),
+        first.because
+    ))
 }
 
 /// A layout that passed the checks.

@@ -291,6 +291,12 @@ impl AddressSpace {
         self.recorder.as_ref()
     }
 
+    /// Whether the byte at `addr` comes from a file of this machine rather than from the dump.
+    #[must_use]
+    pub fn is_laid_under(&self, addr: Addr) -> bool {
+        self.span(addr).is_some_and(|s| s.file != 0)
+    }
+
     /// The dump file itself.
     pub(crate) fn file(&self) -> &[u8] {
         &self.backing

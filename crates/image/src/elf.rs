@@ -2,7 +2,7 @@
 
 mod symbols;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use crate::ImageError;
 use crate::bytes::pod;

@@ -19,11 +19,13 @@ use asynctriage_dump::Addr;
 
 mod bytes;
 pub mod elf;
+mod files;
 pub mod pe;
 #[cfg(test)]
 mod test_memory;
 mod version;
 
+pub use files::ImageFiles;
 pub use version::version_text;
 
 /// Why no image could be read at an address.

@@ -6,7 +6,7 @@
 mod debug;
 mod export;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use crate::ImageError;
 use crate::bytes::prefix;
@@ -100,6 +100,7 @@ pub struct PeImage {
     header_size: u32,
     exports: RvaRange,
     debug: RvaRange,
+    relocations: RvaRange,
 }
 
 impl PeImage {
@@ -138,6 +139,7 @@ impl PeImage {
             header_size: optional.windows_fields.size_of_headers,
             exports: range(directories.get_export_table()),
             debug: range(directories.get_debug_table()),
+            relocations: range(directories.get_base_relocation_table()),
         };
         image.cli = range(directories.get_clr_runtime_header())
             .non_empty()
@@ -160,6 +162,24 @@ impl PeImage {
         });
         let in_header = (rva < self.header_size).then_some(u64::from(rva));
         in_section.or(in_header).map(|offset| self.base + offset)
+    }
+
+    /// Bytes of the headers, in the file and in memory.
+    #[must_use]
+    pub fn header_size(&self) -> u32 {
+        self.header_size
+    }
+
+    /// The address that the image was linked for.
+    #[must_use]
+    pub fn preferred_base(&self) -> u64 {
+        self.preferred_base
+    }
+
+    /// The list of the addresses inside the image; `None` when there are none.
+    #[must_use]
+    pub fn relocations(&self) -> Option<RvaRange> {
+        self.relocations.non_empty()
     }
 
     /// Where the ECMA-335 metadata is, with its length in bytes; `None` for native images. The dump may lack it.

@@ -32,6 +32,8 @@ fn files_fill_holes_and_never_replace_what_the_dump_holds() {
     dump.lay_under(vec![under(0x800, &file, 0, 0x2808)], Completion::default());
     assert_eq!(read(&dump, 0xFFE, 4), Some(vec![9, 9, 1, 1]));
     assert_eq!(read(&dump, 0x100F, 3), Some(vec![1, 9, 9]));
+    let laid = |addr| dump.memory.is_laid_under(Addr(addr));
+    assert!(laid(0xFFF) && !laid(0x1000) && laid(0x1010) && !laid(0x9000));
     assert_eq!(read(&dump, 0x2FFF, 2), Some(vec![9, 3]));
     assert_eq!(read(&dump, 0x300F, 2), None, "the part ends below");
 }

@@ -40,7 +40,7 @@ fn program_header(kind: u32, flags: u32, addr: u64, size: u64) -> Vec<u8> {
 }
 
 /// A library with one code and one data segment, three exports, and both hash tables of one bucket.
-fn library(dynamic: &[(u64, u64)]) -> Vec<u8> {
+pub(crate) fn library(dynamic: &[(u64, u64)]) -> Vec<u8> {
     let mut image = vec![0; 0x3000];
     let headers = [
         program_header(1, 5, 0, 0x1000),

@@ -4,20 +4,20 @@ use proptest::prelude::*;
 
 const BASE: u64 = 0x7ffe_0000_0000;
 const NT: usize = 0x80;
-const OPTIONAL: usize = NT + 24;
-const DIRECTORIES: usize = OPTIONAL + 112;
+pub(crate) const OPTIONAL: usize = NT + 24;
+pub(crate) const DIRECTORIES: usize = OPTIONAL + 112;
 const SECTIONS: usize = DIRECTORIES + 16 * 8;
 /// Where the sections begin in the loaded image and in the file.
-const TEXT: (u32, u32) = (0x2000, 0x200);
-const DATA: (u32, u32) = (0x4000, 0x1200);
+pub(crate) const TEXT: (u32, u32) = (0x2000, 0x200);
+pub(crate) const DATA: (u32, u32) = (0x4000, 0x1200);
 
-fn put(bytes: &mut [u8], at: usize, values: &[u32]) {
+pub(crate) fn put(bytes: &mut [u8], at: usize, values: &[u32]) {
     for (at, value) in (at..).step_by(4).zip(values) {
         bytes[at..][..4].copy_from_slice(&value.to_le_bytes());
     }
 }
 
-fn header() -> Vec<u8> {
+pub(crate) fn header() -> Vec<u8> {
     let mut page = vec![0; 0x200];
     page[..2].copy_from_slice(b"MZ");
     put(&mut page, 0x3c, &[NT as u32]);
@@ -40,7 +40,7 @@ fn header() -> Vec<u8> {
     page
 }
 
-fn text() -> Vec<u8> {
+pub(crate) fn text() -> Vec<u8> {
     let mut text = vec![0; 0x1000];
     put(
         &mut text,
@@ -69,7 +69,7 @@ const CODE_VIEW_TYPE: u32 = 2;
 const EMBEDDED_TYPE: u32 = 17;
 
 /// Exports `a`, `bb` and `bbb`, the last one forwarded.
-fn data() -> Vec<u8> {
+pub(crate) fn data() -> Vec<u8> {
     let mut data = vec![0; 0x1000];
     put(
         &mut data,

@@ -1,0 +1,134 @@
+//! Modules whose metadata neither the dump nor a file has: what to bring.
+
+use crate::gap::Gap;
+use crate::runtime::Runtime;
+use asynctriage_dump::{Addr, ImageStamp, MappedFile};
+
+/// Modules that a gap names.
+const MAX_NAMED: usize = 40;
+
+/// A file that would help.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Absent {
+    /// Its path in the process.
+    path: String,
+    /// What tells its builds apart, where the dump says.
+    stamp: Option<ImageStamp>,
+    /// Whether a file was tried that holds the metadata of another build.
+    other_build: bool,
+}
+
+impl Absent {
+    fn new(file: &MappedFile, other_build: bool) -> Self {
+        Self {
+            path: file.path.clone(),
+            stamp: file.stamp,
+            other_build,
+        }
+    }
+
+    fn file_name(&self) -> &str {
+        self.path
+            .rsplit(['/', '\\'])
+            .next()
+            .unwrap_or(self.path.as_str())
+    }
+
+    /// The name that its assembly has unless somebody renamed the file.
+    pub(crate) fn simple_name(&self) -> String {
+        let name = self.file_name();
+        let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+        stem.to_owned()
+    }
+
+    /// The file with all that it takes to find it: symbol servers know it by stamp and size.
+    fn wanted(&self) -> String {
+        let stamp = self.stamp.map(|s| {
+            let version = s.version.map(|[a, b, c, d]| format!("{a}.{b}.{c}.{d}, "));
+            format!(
+                " ({}{:08X}{:x})",
+                version.unwrap_or_default(),
+                s.time_date_stamp,
+                s.size_of_image
+            )
+        });
+        let place = if stamp.is_some() {
+            self.file_name()
+        } else {
+            &self.path
+        };
+        format!("{place}{}", stamp.unwrap_or_default())
+    }
+}
+
+impl Runtime<'_> {
+    /// Which file has the metadata of a module.
+    pub(crate) fn absent(&self, module: Addr, other_build: bool) -> Option<Absent> {
+        let bases = self.module_copies(module).into_iter().map(|(base, _)| base);
+        let mut files = bases.filter_map(|base| {
+            let holds = |f: &&MappedFile| f.start <= base && base < f.end;
+            self.dump.files.iter().find(holds)
+        });
+        files.next().map(|file| Absent::new(file, other_build))
+    }
+
+    /// What is not known for want of metadata, and which files have it. Speaks of the modules met so far.
+    #[must_use]
+    pub fn module_gaps(&self) -> Vec<Gap> {
+        let seen = self.modules_seen();
+        let absent: Vec<&Absent> = seen.iter().filter_map(|m| m.absent.as_ref()).collect();
+        let Some(first) = absent.first() else {
+            return Vec::new();
+        };
+        let names: Vec<String> = absent.iter().take(MAX_NAMED).map(|a| a.wanted()).collect();
+        let more = absent.len().saturating_sub(names.len());
+        let more = if more == 0 {
+            String::new()
+        } else {
+            format!(" and {more} more")
+        };
+        let tried = if absent.iter().any(|a| a.other_build) {
+            "; files of the right name were found, but of another build"
+        } else {
+            ""
+        };
+        vec![Gap {
+            section: "names",
+            place: match absent.len() {
+                1 => first.file_name().to_owned(),
+                count => format!("{count} modules, such as {}", first.file_name()),
+            },
+            why: format!(
+                "the dump, of kind {}, holds no metadata there{tried}: types are shown as module and token, and what depends on the names of types is missing",
+                self.dump.kind
+            ),
+            remedy: format!(
+                "bring the files, with --module-path for a folder of the runtime and of the application or --sysroot for the root of its file system, or take a full dump: {}{more}",
+                names.join(", ")
+            ),
+        }]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_named_so_that_they_can_be_found() {
+        let mut absent = Absent {
+            path: r"C:\app\Shop.Cart.dll".into(),
+            stamp: Some(ImageStamp {
+                time_date_stamp: 0x0ABC_DEF1,
+                size_of_image: 0x1f000,
+                version: Some([1, 2, 3, 4]),
+            }),
+            other_build: false,
+        };
+        assert_eq!(absent.simple_name(), "Shop.Cart");
+        assert_eq!(absent.wanted(), "Shop.Cart.dll (1.2.3.4, 0ABCDEF11f000)");
+        absent.path = "/app/Shop.dll".into();
+        absent.stamp = None;
+        assert_eq!(absent.wanted(), "/app/Shop.dll");
+    }
+}

@@ -1,0 +1,150 @@
+//! Whether a file is the one that the process had mapped, and where its bytes belong.
+
+use super::lacks;
+use super::memory::FileMemory;
+use super::relocate;
+use crate::elf::ElfImage;
+use crate::pe::{PeImage, PeLayout};
+use asynctriage_dump::{Addr, Dump, HostFile, ImageStamp, MappedFile, Under};
+use std::collections::BTreeMap;
+
+/// Key of the page size in the auxiliary vector.
+const AT_PAGESZ: u64 = 6;
+const PAGE: u64 = 4096;
+
+/// What belongs where and what shows it, or what shows that it is another file.
+pub(super) type Verdict = Result<(Vec<Under>, String), String>;
+
+/// A file that the dump lacks parts of.
+#[derive(Debug)]
+pub(super) struct Wanted<'d> {
+    /// Its path in the process.
+    pub(super) path: &'d str,
+    mappings: Vec<&'d MappedFile>,
+}
+
+impl<'d> Wanted<'d> {
+    /// All files with absent parts, by path.
+    pub(super) fn all(dump: &'d Dump) -> Vec<Self> {
+        let mut by_path: BTreeMap<&str, Vec<&MappedFile>> = BTreeMap::new();
+        for file in &dump.files {
+            by_path.entry(&file.path).or_default().push(file);
+        }
+        let wanted = by_path
+            .into_iter()
+            .filter(|(_, mappings)| mappings.iter().any(|f| lacks(dump, f)));
+        wanted
+            .map(|(path, mappings)| Self { path, mappings })
+            .collect()
+    }
+
+    /// Whether `file` is the one, and where its bytes belong; `None` when it is no image at all.
+    pub(super) fn examine(&self, dump: &Dump, file: &HostFile) -> Option<Verdict> {
+        let stamped = self.mappings.iter().find_map(|m| Some((m.start, m.stamp?)));
+        Some(match (stamped, file.get(..4)?) {
+            (Some((base, stamp)), _) => loaded_by_windows(dump, file, base, stamp),
+            (None, [b'M', b'Z', ..]) => self.mapped_assembly(dump, file),
+            (None, [0x7F, b'E', b'L', b'F']) => self.mapped_elf(dump, file),
+            _ => return None,
+        })
+    }
+
+    /// A managed assembly on Linux: the dump does not show its header, so the size of the file has to do; whoever reads
+    /// its metadata compares the numbers of types, methods and fields.
+    fn mapped_assembly(&self, dump: &Dump, file: &HostFile) -> Verdict {
+        let memory = FileMemory(file);
+        let image =
+            PeImage::parse(&memory, Addr::NULL, PeLayout::Flat).map_err(|e| e.to_string())?;
+        let starts = self.mappings.iter().filter(|m| m.file_offset == 0);
+        let shown = starts
+            .filter_map(|m| PeImage::parse(&dump.memory, m.start, PeLayout::Flat).ok())
+            .next();
+        if let Some(shown) = shown {
+            same_stamp(&image, shown.time_date_stamp, shown.size_of_image)?;
+            return Ok((
+                self.parts(file),
+                "its time stamp and size are those of the header in the dump".into(),
+            ));
+        }
+        let page = dump.process.auxiliary(AT_PAGESZ).unwrap_or(PAGE).max(1);
+        let len = (file.len() as u64).checked_next_multiple_of(page);
+        let mapped = self.mappings.iter().map(|m| {
+            m.file_offset
+                .saturating_add(m.end.since(m.start).unwrap_or(0))
+        });
+        if mapped.max() != len {
+            return Err("its size differs from what the process had mapped".into());
+        }
+        Ok((
+            self.parts(file),
+            "its size is that of the mapped file".into(),
+        ))
+    }
+
+    fn mapped_elf(&self, dump: &Dump, file: &HostFile) -> Verdict {
+        let memory = FileMemory(file);
+        let there = ElfImage::parse(&memory, Addr::NULL).map_err(|e| e.to_string())?;
+        let there = there
+            .build_id(&memory)
+            .ok_or("it has no build id to compare")?;
+        let starts = self.mappings.iter().filter(|m| m.file_offset == 0);
+        let here = starts
+            .filter_map(|m| {
+                ElfImage::parse(&dump.memory, m.start)
+                    .ok()?
+                    .build_id(&dump.memory)
+            })
+            .next()
+            .ok_or("the dump does not show the build id of the process's file")?;
+        if here == there {
+            Ok((self.parts(file), "its build id is that in the dump".into()))
+        } else {
+            Err("its build id differs".into())
+        }
+    }
+
+    /// Each mapping from its place in the file on.
+    fn parts(&self, file: &HostFile) -> Vec<Under> {
+        let part = |m: &&MappedFile| Under {
+            start: m.start,
+            file: file.clone(),
+            offset: m.file_offset,
+            len: m.end.since(m.start).unwrap_or(0),
+        };
+        self.mappings.iter().map(part).collect()
+    }
+}
+
+/// A module of a minidump, which states what tells its builds apart.
+fn loaded_by_windows(dump: &Dump, file: &HostFile, base: Addr, stamp: ImageStamp) -> Verdict {
+    let memory = FileMemory(file);
+    let image = PeImage::parse(&memory, Addr::NULL, PeLayout::Flat).map_err(|e| e.to_string())?;
+    same_stamp(&image, stamp.time_date_stamp, stamp.size_of_image)?;
+    let mut parts = relocate::pages(dump, &image, &memory, base);
+    parts.push(Under {
+        start: base,
+        file: file.clone(),
+        offset: 0,
+        len: image.header_size().into(),
+    });
+    parts.extend(image.sections.iter().map(|s| Under {
+        start: base + u64::from(s.range.rva),
+        file: file.clone(),
+        offset: s.file_offset.into(),
+        len: s.file_size.min(s.range.size).into(),
+    }));
+    Ok((
+        parts,
+        "its time stamp and size are those of the module list".into(),
+    ))
+}
+
+fn same_stamp(image: &PeImage, time_date_stamp: u32, size_of_image: u32) -> Result<(), String> {
+    let (stamp, size) = (image.time_date_stamp, image.size_of_image);
+    if (stamp, size) == (time_date_stamp, size_of_image) {
+        return Ok(());
+    }
+    Err(format!(
+        "its time stamp and size are {stamp:08X} {size:x}, the process had {time_date_stamp:08X} {size_of_image:x}"
+    ))
+}

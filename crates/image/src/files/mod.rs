@@ -1,0 +1,134 @@
+//! Image files of this machine for a dump that lacks them.
+//!
+//! Cores of gdb and of the kernel, and reduced minidumps, hold next to nothing of the files that the process had mapped:
+//! no metadata, so no names. [`ImageFiles::complete`] looks for these files, makes sure that they are the ones of the
+//! process, never by name alone, and lays them under the dump.
+
+mod identity;
+mod memory;
+mod relocate;
+mod search;
+
+#[cfg(test)]
+mod tests;
+
+use asynctriage_dump::{
+    Completion, Dump, DumpKind, HostFile, MappedFile, Memory, RefusedFile, UsedFile,
+};
+use identity::Wanted;
+use search::Index;
+use std::path::{Path, PathBuf};
+
+/// Files of the right name that are looked into for one module.
+const MAX_CANDIDATES: usize = 16;
+
+/// Where image files are looked for.
+#[derive(Clone, Debug, Default)]
+pub struct ImageFiles {
+    module_paths: Vec<PathBuf>,
+    sysroots: Vec<PathBuf>,
+    not_where_mapped: bool,
+}
+
+impl ImageFiles {
+    /// Nowhere but where the process had them, and there only for cores that hold no files at all (gdb's, the kernel's).
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Also in a folder and all folders below it: that of a runtime, or of the deployed application.
+    #[must_use]
+    pub fn module_path(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.module_paths.push(folder.into());
+        self
+    }
+
+    /// Also at the paths of the process inside a folder: the root of a container image, or a copy of parts of one.
+    #[must_use]
+    pub fn sysroot(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.sysroots.push(folder.into());
+        self
+    }
+
+    /// Not where the process had them: nothing outside the given folders is opened.
+    #[must_use]
+    pub fn not_where_mapped(mut self) -> Self {
+        self.not_where_mapped = true;
+        self
+    }
+
+    /// Finds the files that the dump lacks parts of and lays them under it. What came of it stands in
+    /// [`Dump::completion`].
+    pub fn complete(&self, dump: &mut Dump) {
+        let bare = matches!(
+            dump.kind,
+            DumpKind::Gcore | DumpKind::Kernel | DumpKind::Unknown
+        );
+        let where_mapped = bare && !self.not_where_mapped;
+        if self.module_paths.is_empty() && self.sysroots.is_empty() && !where_mapped {
+            return;
+        }
+        let index = Index::of(&self.module_paths);
+        let mut completion = Completion::default();
+        let mut parts = Vec::new();
+        for wanted in Wanted::all(dump) {
+            let candidates = self.candidates(wanted.path, &index, where_mapped);
+            let mut refused = Vec::new();
+            for file in candidates.into_iter().take(MAX_CANDIDATES) {
+                match open(&file, dump, &wanted) {
+                    Some(Ok((mut found, because))) => {
+                        parts.append(&mut found);
+                        refused.clear();
+                        completion.used.push(UsedFile {
+                            module: wanted.path.to_owned(),
+                            file,
+                            because,
+                        });
+                        break;
+                    }
+                    Some(Err(why)) => refused.push(RefusedFile {
+                        module: wanted.path.to_owned(),
+                        file,
+                        why,
+                    }),
+                    None => {}
+                }
+            }
+            completion.refused.append(&mut refused);
+        }
+        dump.lay_under(parts, completion);
+    }
+
+    /// Files that may be the module `path` of the process, the likely ones first.
+    fn candidates(&self, path: &str, index: &Index, where_mapped: bool) -> Vec<PathBuf> {
+        let inside = self
+            .sysroots
+            .iter()
+            .flat_map(|root| search::inside(root, path));
+        let mapped = where_mapped.then(|| PathBuf::from(path));
+        let mut out: Vec<PathBuf> = inside.collect();
+        out.extend(index.named(path));
+        out.extend(mapped.filter(|p| p.is_absolute()));
+        out.dedup();
+        out
+    }
+}
+
+/// What comes of a file; `None` when there is none, or none that is an image.
+fn open(path: &Path, dump: &Dump, wanted: &Wanted<'_>) -> Option<identity::Verdict> {
+    if !path.is_file() {
+        return None;
+    }
+    match HostFile::open(path) {
+        Ok(file) => wanted.examine(dump, &file),
+        Err(error) => Some(Err(format!("it cannot be opened: {error}"))),
+    }
+}
+
+/// Whether the dump lacks bytes of a mapping.
+fn lacks(dump: &Dump, file: &MappedFile) -> bool {
+    let memory: &dyn Memory = &dump.memory;
+    let len = file.end.since(file.start).unwrap_or(0);
+    !memory.readable(file.start, len)
+}
