@@ -38,4 +38,6 @@ pub use analysis::Analysis;
 pub use summary::{Options, analyse};
 
 #[doc(no_inline)]
+pub use asynctriage_image::ImageFiles;
+#[doc(no_inline)]
 pub use asynctriage_report::Report;

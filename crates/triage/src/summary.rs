@@ -85,12 +85,14 @@ impl Clock {
 impl Analysis<'_, '_> {
     fn report(&self, groups: Groups) -> Report {
         let mut gaps: Vec<report::Gap> = Vec::new();
+        let absent = self.rt.module_gaps();
         let known = self
             .rt
             .gaps()
             .iter()
             .chain(&self.graph.gaps)
-            .chain(&self.threads.gap);
+            .chain(&self.threads.gap)
+            .chain(&absent);
         gaps.extend(known.enumerate().map(|(i, g)| report_gap(i, g)));
         if groups.cut {
             gaps.push(report::Gap {
