@@ -7,6 +7,7 @@
 mod bench;
 mod ci;
 mod fuzz;
+mod r2r_table;
 mod schema;
 mod shell;
 mod tidy;
@@ -37,6 +38,11 @@ const TASKS: &[Task] = &[
         "schema",
         schema::run,
         "write crates/report/schema.json; with --check only compare",
+    ),
+    (
+        "r2r-table",
+        r2r_table::run,
+        "DIR...: write the list of suspension points of .NET's own images",
     ),
     (
         "trim",
@@ -70,7 +76,7 @@ fn main() -> Result<()> {
 fn help() -> String {
     let lines: Vec<_> = TASKS
         .iter()
-        .map(|(name, _, help)| format!("  {name:8}{help}"))
+        .map(|(name, _, help)| format!("  {name:10}{help}"))
         .collect();
     lines.join("\n")
 }

@@ -226,6 +226,8 @@ impl<'r, 'd> Builder<'r, 'd> {
                 self.decode_operation(*id, *node);
             }
         }
+        let unnamed = runtime_async::unnamed(self.out.operations.values());
+        self.out.gaps.extend(unnamed);
         self.link_awaiters();
         for (id, node) in &ids {
             if !self.completed(*node) {

@@ -5,9 +5,10 @@
 //! Continuations that have run keep their contents until they are collected, and may point into chains that live: only
 //! what a task leads to counts.
 
-use asynctriage_clr::{ResumePoint, Runtime};
+use asynctriage_clr::{Gap, NamedBy, ResumePoint, Runtime};
 use asynctriage_dump::Addr;
 use rustc_hash::FxHashSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Frames of one task; recursion without end stops at the stack's end, far below.
@@ -178,4 +179,27 @@ fn goes_to(rt: &Runtime<'_>, innermost: Addr) -> Option<PostedTo> {
         f if f & flags::ON_SCHEDULER != 0 => Some(PostedTo::Scheduler(context)),
         _ => None,
     }
+}
+
+/// Says which images lack what names their methods: one gap for each.
+pub(crate) fn unnamed<'o>(operations: impl Iterator<Item = &'o Operation>) -> Vec<Gap> {
+    let mut frames: BTreeMap<&str, u64> = BTreeMap::new();
+    for frame in operations.flat_map(|o| &o.frames) {
+        if frame.point.named_by == NamedBy::Nothing {
+            let image = frame.point.name.split('+').next().unwrap_or_default();
+            let count = frames.entry(image).or_default();
+            *count = count.saturating_add(1);
+        }
+    }
+    let gap = |(image, count): (&str, u64)| Gap {
+        section: "chains",
+        place: image.to_owned(),
+        why: format!(
+            "{count} suspended runtime-async methods have no name: the data of the image is not in the dump, and the built-in list does not know this build of it"
+        ),
+        remedy:
+            "take a full dump (`dotnet-dump collect --type Full`), or give the tool the image file"
+                .into(),
+    };
+    frames.into_iter().map(gap).collect()
 }

@@ -35,8 +35,8 @@ mod types;
 mod version;
 
 pub use code::{
-    AsyncPoint, Bound, Code, CodeKind, DebugInfo, GENERIC_CONTEXT, IndexFrom, MethodKind,
-    MethodRef, NamedBy, ResumePoint,
+    AsyncPoint, Bound, Code, CodeKind, DebugInfo, GENERIC_CONTEXT, ImagePoint, IndexFrom,
+    MethodKind, MethodRef, NamedBy, ResumePoint, image_points, pack_image_points,
 };
 pub use exceptions::{Exception, ThrowFrame};
 pub use gap::Gap;

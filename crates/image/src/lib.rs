@@ -21,6 +21,7 @@ mod bytes;
 pub mod elf;
 mod files;
 pub mod pe;
+pub mod r2r;
 #[cfg(test)]
 mod test_memory;
 mod version;

@@ -85,16 +85,21 @@ impl DebugInfo {
         })
     }
 
-    /// The bound at exactly this native offset, that of a suspension first.
+    /// The IL offset of the await that suspends at a native offset: that of the call itself, or, where the compiler put
+    /// the awaited method's code in place of the call, that of the statement before it.
     #[must_use]
-    pub fn bound_at(&self, native: u32) -> Option<Bound> {
+    pub fn suspension_il(&self, native: u32) -> Option<u32> {
         let mut here = self.bounds.iter().filter(|b| b.native == native);
-        let first = here.next().copied()?;
-        Some(
-            here.copied()
-                .find(|b| b.suspends && !first.suspends)
-                .unwrap_or(first),
-        )
+        if let Some(exact) = here.clone().find(|b| b.suspends) {
+            return exact.il;
+        }
+        if let Some(il) = here.find_map(|b| b.il) {
+            return Some(il);
+        }
+        let before = self.bounds.iter().filter(|b| b.native < native);
+        let nearest = before.filter(|b| b.il.is_some()).max_by_key(|b| b.native)?;
+        // another suspension's call says nothing of what follows it
+        nearest.il.filter(|_| !nearest.suspends)
     }
 
     /// The IL offsets of all suspensions, ascending.
@@ -266,9 +271,11 @@ mod tests {
         let info = DebugInfo::read(&blob(ONE_AWAIT), Addr(0x1000)).unwrap();
         let natives: Vec<_> = info.bounds.iter().map(|b| b.native).collect();
         assert_eq!(natives, [0, 67, 143, 169, 175, 283, 289, 324, 347]);
-        let at = info.bound_at(175).unwrap();
-        assert_eq!((at.il, at.suspends), (Some(46), true));
-        assert_eq!(info.bound_at(143).unwrap().il, None);
+        assert_eq!(info.suspension_il(175), Some(46));
+        // in the prolog, behind a statement, behind another suspension
+        assert_eq!(info.suspension_il(60), None);
+        assert_eq!(info.suspension_il(150), Some(16));
+        assert_eq!(info.suspension_il(400), None);
         assert_eq!(info.suspensions(), [46]);
         let point = AsyncPoint {
             native: 175,

@@ -2,6 +2,8 @@
 
 mod debug_info;
 mod entry_points;
+mod image_points;
+mod known_points;
 mod lambdas;
 mod method;
 mod nibble;
@@ -11,6 +13,8 @@ mod resume;
 mod testing;
 
 pub use debug_info::{AsyncPoint, Bound, DebugInfo, GENERIC_CONTEXT};
+pub use image_points::{ImagePoint, image_points};
+pub use known_points::pack as pack_image_points;
 pub use method::{MethodKind, MethodRef};
 pub use range::{Code, CodeKind};
 pub use resume::{IndexFrom, NamedBy, ResumePoint};

@@ -1,26 +1,33 @@
 //! Suspension points of runtime-async methods (.NET 11): which method, which await.
 //!
 //! A continuation names a ResumeInfo: the function that resumes the method, and an address inside the method's code that
-//! stands for the suspension point. For code of the JIT it lies behind the code itself.
+//! stands for the suspension point. For code of the JIT it lies behind the code itself; for code of images in the image's
+//! data, which reduced dumps lack: then a list that comes with the tool tells what stood there.
 
 use super::debug_info::DebugInfo;
+use super::image_points::{ImagePoint, method_il};
+use super::known_points;
 use super::method::{IMPL_ASYNC, MethodRef};
 use super::range::{Code, CodeKind};
 use crate::runtime::Runtime;
 use asynctriage_dump::Addr;
-use asynctriage_metadata::il;
+use asynctriage_image::r2r::ReadyToRun;
+use asynctriage_metadata::names;
+use asynctriage_metadata::{Table, Token};
 use std::sync::Arc;
 
-/// The longest method body that is read.
-const MAX_IL: u64 = 1 << 20;
+/// What stands for the generic arguments of shared code.
+const CANON: &str = "__Canon";
 
 /// How a suspension point got its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NamedBy {
     /// The JIT's code and its debug info, in the dump.
     Jit,
-    /// The image's code, in the dump or in a file laid under it.
+    /// The image's data, in the dump or in a file laid under it.
     Image,
+    /// The list of suspension points of .NET's own images that comes with the tool.
+    List,
     /// Nothing: the image's data is not there.
     Nothing,
 }
@@ -64,89 +71,153 @@ impl Runtime<'_> {
         if let Some(point) = known.read().ok().and_then(|k| k.get(&info).cloned()) {
             return point;
         }
-        let point = Arc::new(
-            self.point_in_code(info)
-                .unwrap_or_else(|| self.unnamed_point(info)),
-        );
+        let point = Arc::new(self.make_point(info));
         if let Ok(mut known) = known.write() {
             known.insert(info, Arc::clone(&point));
         }
         point
     }
 
-    fn point_in_code(&self, info: Addr) -> Option<ResumePoint> {
-        let resume = self.layout().get("ResumeInfo", "DiagnosticIP")?;
-        let ip = self.memory.ptr(info + resume)?.non_null()?;
-        let code = self.code_at(ip)?;
-        let method = self.method_of_desc(code.desc)?;
-        let native = u32::try_from(ip.since(code.start)?).ok()?;
-        let debug = self.debug_info(&code);
-        let il_offset = debug.as_ref().and_then(|d| d.bound_at(native)?.il);
-        let variables = debug
-            .as_ref()
-            .and_then(|d| d.points.iter().find(|p| p.native == native))
-            .map(|p| p.variables.clone())
-            .unwrap_or_default();
-        Some(ResumePoint {
-            info,
-            name: self.method_name(&method),
-            is_async: self
-                .method_definition(&method)
-                .map(|d| d.impl_flags & IMPL_ASYNC != 0),
-            il_offset,
-            await_index: il_offset.and_then(|il| self.await_index(&method, debug.as_ref()?, il)),
-            variables,
-            named_by: match code.kind {
-                CodeKind::Jit { .. } => NamedBy::Jit,
-                CodeKind::ReadyToRun { .. } => NamedBy::Image,
-            },
-            method: Some(method),
-        })
-    }
-
-    fn debug_info(&self, code: &Code) -> Option<DebugInfo> {
-        let CodeKind::Jit { header } = code.kind else {
-            return None;
+    fn make_point(&self, info: Addr) -> ResumePoint {
+        let listed = self.listed(info);
+        let field = self.layout().get("ResumeInfo", "DiagnosticIP");
+        let in_dump = field
+            .and_then(|o| self.memory.ptr(info + o))
+            .and_then(Addr::non_null);
+        let by_list = || Some(listed.as_ref()?.image + u64::from(listed.as_ref()?.point.ip));
+        let named_by = if in_dump.is_some() {
+            NamedBy::Image
+        } else {
+            NamedBy::List
         };
-        let at = self
-            .memory
-            .ptr(header + self.offsets.code_header.debug_info)?;
-        DebugInfo::read(self.memory, at.non_null()?)
+        let in_code = in_dump.or_else(by_list).and_then(|ip| {
+            let code = self.code_at(ip)?;
+            let method = self.method_of_desc(code.desc)?;
+            Some((ip, code, method))
+        });
+        let mut point = ResumePoint {
+            info,
+            method: None,
+            name: Arc::default(),
+            is_async: None,
+            il_offset: None,
+            await_index: None,
+            variables: Vec::new(),
+            named_by,
+        };
+        if let Some((ip, code, method)) = in_code {
+            self.fill_from_code(&mut point, ip, &code, method);
+            if let Some(listed) = &listed {
+                point.fill_from_list(&listed.point);
+            }
+        } else if let Some((listed, name)) =
+            listed.and_then(|l| self.name_of(&l).map(|name| (l, name)))
+        {
+            point.name = name.into();
+            point.named_by = NamedBy::List;
+            point.is_async = self.declared_async(listed.module, listed.point.rid);
+            point.fill_from_list(&listed.point);
+        } else {
+            point.name = self.place_of(info).into();
+            point.named_by = NamedBy::Nothing;
+        }
+        point
     }
 
-    /// The first await at or behind an IL offset: optimised code may only tell the statement.
+    fn fill_from_code(&self, point: &mut ResumePoint, ip: Addr, code: &Code, method: MethodRef) {
+        point.name = self.method_name(&method);
+        point.is_async = self.declared_async(method.module, method.rid);
+        point.method = Some(method);
+        if matches!(code.kind, CodeKind::Jit { .. }) {
+            point.named_by = NamedBy::Jit;
+        }
+        let native = ip.since(code.start).and_then(|n| u32::try_from(n).ok());
+        let (Some(native), Some(debug)) = (native, self.debug_info(code, &method)) else {
+            return;
+        };
+        point.il_offset = debug.suspension_il(native);
+        point.await_index = point
+            .il_offset
+            .and_then(|il| self.await_index(&method, &debug, il));
+        let here = debug.points.into_iter().find(|p| p.native == native);
+        point.variables = here.map(|p| p.variables).unwrap_or_default();
+    }
+
+    fn declared_async(&self, module: Addr, rid: u32) -> Option<bool> {
+        let method = self.module(module).metadata.as_ref()?.method(rid)?;
+        Some(method.impl_flags & IMPL_ASYNC != 0)
+    }
+
+    fn debug_info(&self, code: &Code, method: &MethodRef) -> Option<DebugInfo> {
+        let at = match code.kind {
+            CodeKind::Jit { header } => self
+                .memory
+                .ptr(header + self.offsets.code_header.debug_info)?
+                .non_null()?,
+            CodeKind::ReadyToRun { image } => {
+                let rva = u32::try_from(code.start.since(image)?).ok()?;
+                let image = self
+                    .module_image(method.module)
+                    .filter(|i| i.base == image)?;
+                let compiled = ReadyToRun::of(self.memory, &image)?;
+                compiled.debug_info(compiled.function_at(rva)?)?
+            }
+        };
+        DebugInfo::read(self.memory, at)
+    }
+
     fn await_index(
         &self,
         method: &MethodRef,
         debug: &DebugInfo,
         il: u32,
     ) -> Option<(u32, IndexFrom)> {
-        let rank = |sites: &[u32]| {
-            let before = sites.partition_point(|s| *s < il);
-            (before < sites.len()).then(|| u32::try_from(before).ok())?
-        };
         match self.await_sites(method) {
-            Some(sites) => Some((rank(&sites)?, IndexFrom::Il)),
-            None => Some((rank(&debug.suspensions())?, IndexFrom::Code)),
+            Some(sites) => Some((rank(&sites, il)?, IndexFrom::Il)),
+            None => Some((rank(&debug.suspensions(), il)?, IndexFrom::Code)),
         }
     }
 
     /// IL offsets of a method's awaits; `None` when its IL is not in the dump.
     fn await_sites(&self, method: &MethodRef) -> Option<Vec<u32>> {
-        let m = self.memory;
         let module = self.module(method.module);
         let metadata = module.metadata.as_ref()?;
-        let rva = metadata.method(method.rid)?.rva;
-        let body = self.module_image(method.module)?.rva_to_addr(rva)?;
-        let head: Vec<u8> = (0..il::BODY_HEADER as u64)
-            .map_while(|i| m.u8(body + i))
-            .collect();
-        let (skip, size) = il::body_extent(&head)?;
-        let code = m.bytes(body + u64::from(skip), size.into(), MAX_IL)?;
+        let image = self.module_image(method.module)?;
+        let code = method_il(self.memory, &image, metadata, method.rid)?;
         Some(metadata.await_sites(&code))
     }
 
-    fn unnamed_point(&self, info: Addr) -> ResumePoint {
+    /// What the list says of a ResumeInfo inside an image.
+    fn listed(&self, info: Addr) -> Option<Listed> {
+        let section = self.code_section(info)?;
+        let module = section.module.non_null()?;
+        let mvid = self.module(module).metadata.as_ref()?.mvid()?;
+        let rva = u32::try_from(info.since(section.begin)?).ok()?;
+        Some(Listed {
+            module,
+            image: section.begin,
+            point: known_points::find(&mvid, rva)?,
+        })
+    }
+
+    /// The name of a listed method whose code the runtime's maps do not tell.
+    fn name_of(&self, listed: &Listed) -> Option<String> {
+        let module = self.module(listed.module);
+        let metadata = module.metadata.as_ref()?;
+        let method = metadata.method(listed.point.rid)?;
+        let owner = metadata.method_owner(listed.point.rid)?;
+        let path = metadata.type_path(owner)?;
+        let shared = |table, rid| {
+            let parameters = metadata.generic_params(Token::new(table, rid));
+            parameters.map(|_| CANON.to_owned()).collect::<Vec<_>>()
+        };
+        let args = shared(Table::TypeDef, owner);
+        let own = shared(Table::MethodDef, listed.point.rid);
+        Some(names::method(&path, &args, &method.name, &own))
+    }
+
+    /// `Module.dll+0xRVA` of a ResumeInfo in an image.
+    fn place_of(&self, info: Addr) -> String {
         let files = &self.dump.files;
         let file = files.iter().find(|f| f.start <= info && info < f.end);
         let name = file.and_then(|f| {
@@ -156,15 +227,27 @@ impl Runtime<'_> {
             let short = f.path.rsplit(['/', '\\']).next()?;
             Some(format!("{short}+0x{:x}", info.since(base.start)?))
         });
-        ResumePoint {
-            info,
-            method: None,
-            name: name.unwrap_or_else(|| format!("method at {info}")).into(),
-            is_async: None,
-            il_offset: None,
-            await_index: None,
-            variables: Vec::new(),
-            named_by: NamedBy::Nothing,
-        }
+        name.unwrap_or_else(|| format!("method at {info}"))
     }
+}
+
+/// A suspension point that the list knows.
+struct Listed {
+    module: Addr,
+    /// Load address of the image.
+    image: Addr,
+    point: ImagePoint,
+}
+
+impl ResumePoint {
+    fn fill_from_list(&mut self, listed: &ImagePoint) {
+        self.il_offset = listed.il_offset;
+        self.await_index = listed.await_index.map(|i| (i, IndexFrom::Il));
+    }
+}
+
+/// The first await at or behind an IL offset: optimised code may only tell the statement.
+pub(super) fn rank(sites: &[u32], il: u32) -> Option<u32> {
+    let before = sites.partition_point(|s| *s < il);
+    u32::try_from(before).ok().filter(|_| before < sites.len())
 }
