@@ -1,7 +1,7 @@
 //! The graph: what resumes what.
 
 use crate::class::{Class, Combinator, Helper, classify, source_cores};
-use crate::machine::{self, BoxState, Machine};
+use crate::machine::{BoxState, Decoder, Machine};
 use crate::queue::Queues;
 use crate::resolve::{Waiter, resolve};
 use crate::runtime_async::{self, Head, Operation, TaskState};
@@ -148,6 +148,7 @@ impl AsyncGraph {
 struct Builder<'r, 'd> {
     rt: &'r Runtime<'d>,
     out: AsyncGraph,
+    decoder: Decoder<'r, 'd>,
     linked: FxHashSet<(NodeId, NodeId)>,
 }
 
@@ -183,6 +184,7 @@ impl<'r, 'd> Builder<'r, 'd> {
         Self {
             rt,
             out,
+            decoder: Decoder::new(rt),
             linked: FxHashSet::default(),
         }
     }
@@ -241,7 +243,11 @@ impl<'r, 'd> Builder<'r, 'd> {
     }
 
     fn decode_box(&mut self, id: NodeId, node: Node) {
-        match machine::decode(self.rt, node.addr, node.class, self.completed(node)) {
+        let completed = self.completed(node);
+        match self
+            .decoder
+            .decode(node.addr, node.mt, node.class, completed)
+        {
             BoxState::Suspended(machine) => {
                 self.out.machines.insert(id, machine);
             }

@@ -1,8 +1,10 @@
 //! State machines inside their boxes.
 
 use crate::class::Class;
-use asynctriage_clr::{Field, FieldKind, Place, Runtime};
+use asynctriage_clr::{Field, FieldKind, Place, Runtime, Type};
 use asynctriage_dump::Addr;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// A state machine that waits.
 #[derive(Clone, Debug)]
@@ -39,105 +41,188 @@ const STATE_FIELDS: [&str; 2] = ["<>1__state", "$State"];
 const BUILDER_FIELDS: [&str; 2] = ["<>t__builder", "$Builder"];
 /// Words of a builder among which its box stands: async void has two more in front (8.0 to 11.0).
 const BUILDER_WORDS: u64 = 4;
+/// Words of one awaiter; those of the BCL have three at most.
+const MAX_AWAITER_WORDS: u64 = 16;
 
-/// Where the state machine of a box is: in place for structures, behind a reference for classes (debug builds and
-/// async iterators).
-pub(crate) fn place(rt: &Runtime<'_>, box_: Addr) -> Option<Place> {
-    let outer = rt.place(box_)?;
-    let field = rt.instance_field(&outer.ty, "StateMachine")?;
-    match field.kind {
-        FieldKind::Reference => rt.place(rt.memory().ptr(outer.at(&field))?),
-        _ => {
-            let args = rt.type_args(&outer.ty);
-            Some(Place {
-                base: outer.at(&field),
-                ty: rt.ty(*args.last()?)?,
-            })
+/// Where the state machine of a type of boxes is: in place for structures, behind a reference for classes (debug builds
+/// and async iterators).
+#[derive(Clone)]
+enum Holder {
+    Inline(u64, Arc<Type>),
+    Behind(u64),
+}
+
+/// Where the fields that every state machine of a type has are, from the start of its fields.
+struct Shape {
+    state: u64,
+    builder: u64,
+    builder_words: u64,
+    iterator: bool,
+    is_void: bool,
+    /// Offset and words of each awaiter: one field per awaiter type, emptied when the method resumes.
+    awaiters: Vec<(u64, u64)>,
+}
+
+/// Decodes boxes; what it learns of a type serves all of its boxes.
+pub(crate) struct Decoder<'r, 'd> {
+    rt: &'r Runtime<'d>,
+    holders: FxHashMap<Addr, Option<Holder>>,
+    shapes: FxHashMap<Addr, Option<Arc<Shape>>>,
+}
+
+impl<'r, 'd> Decoder<'r, 'd> {
+    pub(crate) fn new(rt: &'r Runtime<'d>) -> Self {
+        Self {
+            rt,
+            holders: FxHashMap::default(),
+            shapes: FxHashMap::default(),
         }
     }
+
+    /// Decodes a box of type `mt`. `completed` is what the task's flags say; pooled boxes have none.
+    pub(crate) fn decode(
+        &mut self,
+        box_: Addr,
+        mt: Addr,
+        class: Class,
+        completed: bool,
+    ) -> BoxState {
+        if completed {
+            return BoxState::Completed;
+        }
+        let Some(place) = self.place(box_, mt) else {
+            // a class state machine that has been cleared: an idle pooled box, or torn
+            return if class == Class::PooledBox {
+                BoxState::Completed
+            } else {
+                BoxState::Rejected("the state machine is null or unreadable")
+            };
+        };
+        let Some(shape) = self.shape(&place.ty) else {
+            return BoxState::Rejected("no state and builder fields are known in its type");
+        };
+        let memory = self.rt.memory();
+        let Some(state) = memory.i32(place.base + shape.state) else {
+            return BoxState::Rejected("its state cannot be read");
+        };
+        let mut builder = words(self.rt, place.base + shape.builder, shape.builder_words);
+        if !builder.any(|(_, word)| word == box_) {
+            let blank = words(self.rt, place.base + shape.builder, shape.builder_words)
+                .next()
+                .is_none();
+            return not_its_own(place, class, state, blank);
+        }
+        match state {
+            0.. => BoxState::Suspended(Machine {
+                state,
+                iterator: shape.iterator,
+                is_void: shape.is_void,
+                awaits: self.awaits(&place, &shape),
+                place,
+            }),
+            -1 => BoxState::Running(place),
+            -2 => BoxState::Completed,
+            _ if shape.iterator => BoxState::Parked,
+            _ => BoxState::Rejected("its state is no await of any method"),
+        }
+    }
+
+    fn place(&mut self, box_: Addr, mt: Addr) -> Option<Place> {
+        let rt = self.rt;
+        let holder = self.holders.entry(mt).or_insert_with(|| holder(rt, mt));
+        match holder.clone()? {
+            Holder::Inline(offset, ty) => Some(Place {
+                base: box_ + offset,
+                ty,
+            }),
+            Holder::Behind(offset) => rt.place(rt.memory().ptr(box_ + offset)?),
+        }
+    }
+
+    fn shape(&mut self, ty: &Arc<Type>) -> Option<Arc<Shape>> {
+        let rt = self.rt;
+        let shape = self
+            .shapes
+            .entry(ty.mt)
+            .or_insert_with(|| shape(rt, ty).map(Arc::new));
+        shape.clone()
+    }
+
+    fn awaits(&self, place: &Place, shape: &Shape) -> Vec<(Addr, Addr)> {
+        let slots = shape.awaiters.iter();
+        slots
+            .flat_map(|(offset, count)| words(self.rt, place.base + *offset, *count))
+            .collect()
+    }
 }
 
-fn first_field<'t>(rt: &Runtime<'_>, place: &'t Place, names: &[&str]) -> Option<&'t Field> {
-    names
-        .iter()
-        .find_map(|n| rt.instance_fields(&place.ty).get(*n))
-}
-
-/// Decodes a box. `completed` is what the task's flags say; pooled boxes have none.
-pub(crate) fn decode(rt: &Runtime<'_>, box_: Addr, class: Class, completed: bool) -> BoxState {
-    if completed {
-        return BoxState::Completed;
-    }
-    let Some(place) = place(rt, box_) else {
-        // a class state machine that has been cleared: an idle pooled box, or torn
-        return if class == Class::PooledBox {
-            BoxState::Completed
-        } else {
-            BoxState::Rejected("the state machine is null or unreadable")
-        };
-    };
-    let (Some(state_field), Some(builder)) = (
-        first_field(rt, &place, &STATE_FIELDS),
-        first_field(rt, &place, &BUILDER_FIELDS),
-    ) else {
-        return BoxState::Rejected("no state and builder fields are known in its type");
-    };
-    let Some(state) = rt.memory().i32(place.at(state_field)) else {
-        return BoxState::Rejected("its state cannot be read");
-    };
-    let words = 0..BUILDER_WORDS.min(place.extent(rt, builder).div_euclid(8).max(1));
-    let builder_words: Vec<_> = words
-        .filter_map(|i| rt.memory().ptr(place.at(builder).element(i, 8)))
-        .collect();
-    if !builder_words.contains(&box_) {
-        let blank = builder_words.iter().all(|w| w.is_null());
-        return match (blank, class) {
-            (true, Class::PooledBox) => BoxState::Completed,
-            (true, _) if state == -1 || state == 0 => BoxState::Running(place),
-            (true, _) => {
-                BoxState::Rejected("its builder names no task although it is not completed")
-            }
-            (false, _) => BoxState::Rejected(
-                "its builder names another task: a copy left behind by the garbage collector",
-            ),
-        };
-    }
-    let iterator = rt
-        .instance_fields(&place.ty)
-        .contains_key("<>v__promiseOfValueOrEnd");
-    match state {
-        0.. => BoxState::Suspended(Machine {
-            state,
-            iterator,
-            is_void: rt
-                .field_type_name(builder)
-                .is_some_and(|n| n == "System.Runtime.CompilerServices.AsyncVoidMethodBuilder"),
-            awaits: awaits(rt, &place),
-            place,
-        }),
-        -1 => BoxState::Running(place),
-        -2 => BoxState::Completed,
-        _ if iterator => BoxState::Parked,
-        _ => BoxState::Rejected("its state is no await of any method"),
+/// A box whose builder does not name it.
+fn not_its_own(place: Place, class: Class, state: i32, blank: bool) -> BoxState {
+    match (blank, class) {
+        (true, Class::PooledBox) => BoxState::Completed,
+        (true, _) if state == -1 || state == 0 => BoxState::Running(place),
+        (true, _) => BoxState::Rejected("its builder names no task although it is not completed"),
+        (false, _) => BoxState::Rejected(
+            "its builder names another task: a copy left behind by the garbage collector",
+        ),
     }
 }
 
-/// References inside the awaiter fields: one field per awaiter type, emptied when the method resumes.
-fn awaits(rt: &Runtime<'_>, place: &Place) -> Vec<(Addr, Addr)> {
-    let is_awaiter = |name: &str| {
-        name.starts_with("<>u__")
-            || (name.starts_with("$A") && name.get(2..).is_some_and(|n| n.parse::<u32>().is_ok()))
-    };
-    let fields = place.fields(rt);
-    let mut out = Vec::new();
-    for field in fields.into_iter().filter(|f| is_awaiter(&f.name)) {
-        let words = if field.kind == FieldKind::Reference {
-            1
-        } else {
-            place.extent(rt, field).div_euclid(8).clamp(1, 16)
-        };
-        let slots = (0..words).map(|i| place.at(field).element(i, 8));
-        out.extend(slots.filter_map(|slot| Some((slot, rt.memory().ptr(slot)?.non_null()?))));
+/// Slots and values of the words from `start` on that are not null.
+fn words<'r>(
+    rt: &'r Runtime<'_>,
+    start: Addr,
+    count: u64,
+) -> impl Iterator<Item = (Addr, Addr)> + 'r {
+    (0..count).filter_map(move |i| {
+        let slot = start.element(i, 8);
+        Some((slot, rt.memory().ptr(slot)?.non_null()?))
+    })
+}
+
+fn holder(rt: &Runtime<'_>, mt: Addr) -> Option<Holder> {
+    let ty = rt.ty(mt)?;
+    let field = rt.instance_field(&ty, "StateMachine")?;
+    let offset = field.offset.saturating_add(8);
+    if field.kind == FieldKind::Reference {
+        return Some(Holder::Behind(offset));
     }
-    out
+    let args = rt.type_args(&ty);
+    Some(Holder::Inline(offset, rt.ty(*args.last()?)?))
+}
+
+fn shape(rt: &Runtime<'_>, ty: &Arc<Type>) -> Option<Shape> {
+    // only the distances count: the place is not in memory
+    let place = Place {
+        base: Addr::NULL,
+        ty: Arc::clone(ty),
+    };
+    let fields = rt.instance_fields(ty);
+    let first = |names: &[&str]| names.iter().find_map(|n| fields.get(*n));
+    let (state, builder) = (first(&STATE_FIELDS)?, first(&BUILDER_FIELDS)?);
+    let words_of = |field: &Field, most| place.extent(rt, field).div_euclid(8).clamp(1, most);
+    let awaiters = place.fields(rt).into_iter().filter(|f| is_awaiter(&f.name));
+    Some(Shape {
+        state: state.offset,
+        builder: builder.offset,
+        builder_words: words_of(builder, BUILDER_WORDS),
+        iterator: fields.contains_key("<>v__promiseOfValueOrEnd"),
+        is_void: rt
+            .field_type_name(builder)
+            .is_some_and(|n| n == "System.Runtime.CompilerServices.AsyncVoidMethodBuilder"),
+        awaiters: awaiters
+            .map(|f| match f.kind {
+                FieldKind::Reference => (f.offset, 1),
+                _ => (f.offset, words_of(f, MAX_AWAITER_WORDS)),
+            })
+            .collect(),
+    })
+}
+
+/// `<>u__1` by C#, `$A0` by Visual Basic.
+fn is_awaiter(name: &str) -> bool {
+    let number = name
+        .strip_prefix("<>u__")
+        .or_else(|| name.strip_prefix("$A"));
+    number.is_some_and(|n| n.parse::<u32>().is_ok())
 }

@@ -12,8 +12,6 @@ use asynctriage_report::{
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Paths that are listed; a graph can have astronomically many.
-const MAX_PATHS: usize = 500_000;
 /// Frames whose boxes a member lists.
 const MAX_MEMBER_BOXES: usize = 64;
 
@@ -42,8 +40,8 @@ pub(crate) struct Groups {
     /// Chains of idle plumbing that were left out.
     pub(crate) idle_chains: u64,
     pub(crate) idle_groups: u64,
-    /// Whether there were more paths than could be listed.
-    pub(crate) cut: bool,
+    /// Paths that could not be listed.
+    pub(crate) unlisted: u64,
     /// For each blocked wait the group that ends at it.
     pub(crate) by_wait: FxHashMap<NodeId, String>,
     /// What the chains of each group have in common, in the order of the groups.
@@ -60,9 +58,9 @@ pub(crate) struct Wanted {
 impl Analysis<'_, '_> {
     /// All chains in groups, the largest first.
     pub(crate) fn groups(&self, wanted: Wanted) -> Groups {
-        let paths = Paths::find(&self.graph, MAX_PATHS);
+        let paths = Paths::find(&self.graph);
         let mut out = Groups {
-            cut: paths.cut,
+            unlisted: paths.unlisted,
             ..Groups::default()
         };
         let mut groups: FxHashMap<Key, Group> = FxHashMap::default();

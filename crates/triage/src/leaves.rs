@@ -62,6 +62,9 @@ const BY_FRAME: [(&str, LeafKind); 14] = [
     ("System.IO.Strategies.", LeafKind::File),
 ];
 
+/// Detail of a chain that waits for a cycle without being part of it: the member that it waits for.
+pub(crate) const OUTSIDE_CYCLE: &str = "member";
+
 /// Kinds that a frame above may replace by what it stands for.
 fn is_plumbing(kind: LeafKind) -> bool {
     use LeafKind as K;
@@ -82,15 +85,7 @@ impl Analysis<'_, '_> {
     /// What a path waits for.
     pub(crate) fn leaf(&self, path: &Path) -> Leaf {
         if path.cycle {
-            let first = self
-                .steps(path)
-                .next()
-                .map(|s| self.step_name(s))
-                .unwrap_or_default();
-            return leaf(
-                LeafKind::Cycle,
-                format!("cycle: {first} waits for itself in the end"),
-            );
+            return self.cycle_leaf(path);
         }
         let Some(node) = self.graph.object(path.leaf) else {
             return Leaf::default();
@@ -110,6 +105,24 @@ impl Analysis<'_, '_> {
         }
         found.evidence = Some(self.leaf_evidence(path, node));
         found
+    }
+
+    /// A cycle waits for itself; others can wait for it from outside.
+    fn cycle_leaf(&self, path: &Path) -> Leaf {
+        let member = self.frame_name(path.leaf);
+        if path.frames.contains(&path.leaf) {
+            return leaf(
+                LeafKind::Cycle,
+                format!("cycle: {member} waits for itself in the end"),
+            );
+        }
+        let mut out = leaf(
+            LeafKind::Cycle,
+            format!("a cycle, from outside: {member} waits for itself in the end"),
+        );
+        let object = self.graph.object(path.leaf).map(|n| n.addr.to_string());
+        out.details.insert(OUTSIDE_CYCLE.into(), json!(object));
+        out
     }
 
     fn leaf_evidence(&self, path: &Path, node: Node) -> String {

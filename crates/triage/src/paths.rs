@@ -25,12 +25,21 @@ impl Path {
     }
 }
 
-/// All paths, up to a limit.
+/// Paths from one wait above which only some are listed: where every level of a program waits for two others, paths
+/// double with each level.
+const MAX_FROM_ONE: u64 = 200_000;
+/// How many are listed then.
+const SAMPLE: usize = 100;
+/// Frames of all paths together; one path can have 100,000.
+const MAX_FRAMES: usize = 50_000_000;
+
+/// All paths, as far as they can be listed.
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
     pub(crate) paths: Vec<Path>,
-    /// Whether there were more than the limit.
-    pub(crate) cut: bool,
+    /// How many more there are; the largest number there is when they cannot be counted.
+    pub(crate) unlisted: u64,
+    frames: usize,
 }
 
 /// Whether a node shows as a frame. Other nodes on a path are passed through.
@@ -94,18 +103,15 @@ fn in_waiting_order(graph: &AsyncGraph, members: &mut Vec<NodeId>) {
 }
 
 impl Paths {
-    /// Lists the paths of a graph, `limit` at most.
-    pub(crate) fn find(graph: &AsyncGraph, limit: usize) -> Self {
+    /// Lists the paths of a graph.
+    pub(crate) fn find(graph: &AsyncGraph) -> Self {
         let cycles = Cycles::find(graph);
         let mut out = Self::default();
         for members in &cycles.members {
-            let frames: Vec<_> = members
-                .iter()
-                .copied()
-                .filter(|id| is_frame(graph, *id))
-                .collect();
+            let frames = members.iter().copied().filter(|id| is_frame(graph, *id));
+            let frames: Vec<_> = frames.collect();
             if let Some(leaf) = frames.first().copied() {
-                out.paths.push(Path {
+                out.push(Path {
                     leaf,
                     frames,
                     blocked: None,
@@ -113,17 +119,13 @@ impl Paths {
                 });
             }
         }
-        let walk = Walk {
+        let mut walk = Walk {
             graph,
             cycles: &cycles,
-            limit,
+            counts: FxHashMap::default(),
         };
         for leaf in walk.starts() {
-            if out.paths.len() >= limit {
-                out.cut = true;
-                break;
-            }
-            walk.from(leaf, leaf, false, &mut out);
+            walk.list(leaf, leaf, false, &mut out);
         }
         for (index, members) in cycles.members.iter().enumerate() {
             let outside = members
@@ -135,18 +137,32 @@ impl Paths {
             outside.sort_unstable();
             if let Some(leaf) = members.first() {
                 for start in outside {
-                    walk.from(*leaf, start, true, &mut out);
+                    walk.list(*leaf, start, true, &mut out);
                 }
             }
         }
         out
+    }
+
+    fn push(&mut self, path: Path) {
+        if self.is_full() {
+            self.unlisted = self.unlisted.saturating_add(1);
+        } else {
+            self.frames = self.frames.saturating_add(path.frames.len());
+            self.paths.push(path);
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.frames >= MAX_FRAMES
     }
 }
 
 struct Walk<'a> {
     graph: &'a AsyncGraph,
     cycles: &'a Cycles,
-    limit: usize,
+    /// Paths from a node outwards.
+    counts: FxHashMap<NodeId, u64>,
 }
 
 impl Walk<'_> {
@@ -159,15 +175,67 @@ impl Walk<'_> {
         innermost.collect()
     }
 
-    /// Depth first with a stack of its own: chains can be 100,000 long.
-    fn from(&self, leaf: NodeId, start: NodeId, cycle: bool, out: &mut Paths) {
+    /// Whether every path ends here: in a cycle, or at a blocked thread.
+    fn ends(&self, id: NodeId) -> bool {
+        let blocked = self
+            .graph
+            .object(id)
+            .is_some_and(|n| n.class == Class::BlockingWait);
+        blocked || self.cycles.of.contains_key(&id)
+    }
+
+    /// The number of paths from a node outwards, found from the outside in.
+    fn count(&mut self, start: NodeId) -> u64 {
+        let mut todo = vec![start];
+        while let Some(id) = todo.last().copied() {
+            if self.counts.contains_key(&id) {
+                todo.pop();
+                continue;
+            }
+            let waiters: Vec<NodeId> = if self.ends(id) {
+                Vec::new()
+            } else {
+                self.graph.waiters(id).collect()
+            };
+            let before = todo.len();
+            todo.extend(waiters.iter().filter(|w| !self.counts.contains_key(w)));
+            if todo.len() == before {
+                let known = waiters.iter().filter_map(|w| self.counts.get(w).copied());
+                let sum = known.fold(0, u64::saturating_add).max(1);
+                self.counts.insert(id, sum);
+                todo.pop();
+            }
+        }
+        self.counts.get(&start).copied().unwrap_or(1)
+    }
+
+    /// Lists the paths from a wait, or some of them when they are too many.
+    fn list(&mut self, leaf: NodeId, start: NodeId, cycle: bool, out: &mut Paths) {
+        let count = self.count(start);
+        if out.is_full() {
+            out.unlisted = out.unlisted.saturating_add(count);
+        } else if count > MAX_FROM_ONE {
+            let listed = self.from(leaf, start, cycle, SAMPLE, out);
+            let rest = count.saturating_sub(listed as u64);
+            out.unlisted = out.unlisted.saturating_add(rest);
+        } else {
+            self.from(leaf, start, cycle, usize::MAX, out);
+        }
+    }
+
+    /// Depth first with a stack of its own: chains can be 100,000 long. Returns how many paths were listed.
+    fn from(
+        &self,
+        leaf: NodeId,
+        start: NodeId,
+        cycle: bool,
+        limit: usize,
+        out: &mut Paths,
+    ) -> usize {
         let mut frames: Vec<NodeId> = Vec::new();
         let mut todo: Vec<(NodeId, usize)> = vec![(start, 0)];
-        while let Some((id, depth)) = todo.pop() {
-            if out.paths.len() >= self.limit {
-                out.cut = true;
-                return;
-            }
+        let mut listed = 0_usize;
+        while let Some((id, depth)) = todo.pop().filter(|_| listed < limit) {
             frames.truncate(depth);
             if let Some(members) = self
                 .cycles
@@ -178,41 +246,34 @@ impl Walk<'_> {
                 // what leads into a cycle ends there: each member once
                 let rest = members.iter().copied().filter(|m| is_frame(self.graph, *m));
                 let all = frames.iter().copied().chain(rest).collect();
-                out.paths.push(Path {
+                out.push(Path {
                     leaf,
                     frames: all,
                     blocked: None,
                     cycle,
                 });
+                listed = listed.saturating_add(1);
                 continue;
             }
             if is_frame(self.graph, id) {
                 frames.push(id);
             }
-            if self
-                .graph
-                .object(id)
-                .is_some_and(|n| n.class == Class::BlockingWait)
-            {
-                out.paths.push(Path {
-                    leaf,
-                    frames: frames.clone(),
-                    blocked: Some(id),
-                    cycle,
-                });
-                continue;
-            }
+            let blocked = self.ends(id).then_some(id);
             let before = todo.len();
-            todo.extend(self.graph.waiters(id).map(|w| (w, frames.len())));
-            if todo.len() == before && !frames.is_empty() {
-                out.paths.push(Path {
+            if blocked.is_none() {
+                todo.extend(self.graph.waiters(id).map(|w| (w, frames.len())));
+            }
+            if todo.len() == before && (blocked.is_some() || !frames.is_empty()) {
+                out.push(Path {
                     leaf,
                     frames: frames.clone(),
-                    blocked: None,
+                    blocked,
                     cycle,
                 });
+                listed = listed.saturating_add(1);
             }
         }
+        listed
     }
 }
 

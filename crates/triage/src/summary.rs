@@ -94,12 +94,18 @@ impl Analysis<'_, '_> {
             .chain(&self.threads.gap)
             .chain(&absent);
         gaps.extend(known.enumerate().map(|(i, g)| report_gap(i, g)));
-        if groups.cut {
+        if groups.unlisted > 0 {
             gaps.push(report::Gap {
                 id: format!("G{}", gaps.len().saturating_add(1)),
                 section: "chains".into(),
                 place: "the graph of continuations".into(),
-                why: "it has more paths than can be listed".into(),
+                why: format!(
+                    "it has {} paths more than can be listed: methods that wait for several others multiply them",
+                    match groups.unlisted {
+                        u64::MAX => "uncountably many".to_owned(),
+                        n => n.to_string(),
+                    }
+                ),
                 remedy: "the groups shown are right, their counts are lower bounds".into(),
             });
         }

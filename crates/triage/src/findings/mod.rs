@@ -102,9 +102,11 @@ fn rank(kind: FindingKind) -> usize {
     order.iter().position(|k| *k == kind).unwrap_or(order.len())
 }
 
-/// Nothing waits but what waits for work.
+/// Nothing waits but what waits for work; not said of a dump that hides what may wait.
 fn is_idle(facts: Facts<'_, '_, '_>) -> bool {
-    facts.groups.groups.is_empty()
+    let whole = facts.a.graph.task.is_some() && facts.a.graph.heap.bad.is_empty();
+    whole
+        && facts.groups.groups.is_empty()
         && facts.groups.unlisted == 0
         && facts.a.graph.heap.objects() > 0
         && facts
