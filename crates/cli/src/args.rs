@@ -97,6 +97,9 @@ pub(crate) struct ReportArgs {
     /// Say how long each phase took
     #[arg(long)]
     pub(crate) timings: bool,
+    /// Look for symbol files (portable PDBs) in DIR, too: side by side or as a symbol store; repeat for more
+    #[arg(long, value_name = "DIR")]
+    pub(crate) symbols: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) filters: FilterArgs,
     #[command(flatten)]

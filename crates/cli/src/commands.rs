@@ -40,6 +40,7 @@ fn whole(
         },
         idle_too: args.limits.all,
         timings: args.timings,
+        symbols: args.symbols.clone(),
     };
     let mut report = analyse(&dump, &options).map_err(no_runtime)?;
     report.dump.path = args.dump.display().to_string();

@@ -16,6 +16,7 @@
 
 mod absent;
 mod anchor;
+mod bodies;
 mod code;
 mod descriptor;
 mod exceptions;
@@ -34,6 +35,7 @@ mod threads;
 mod types;
 mod version;
 
+pub use asynctriage_image::pe::CodeView;
 pub use code::{
     AsyncPoint, Bound, Code, CodeKind, DebugInfo, GENERIC_CONTEXT, ImagePoint, IndexFrom,
     MethodKind, MethodRef, NamedBy, ResumePoint, image_points, pack_image_points,

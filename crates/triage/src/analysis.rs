@@ -3,6 +3,7 @@
 use crate::channels::{self, ChannelWait};
 use crate::http::{self, HttpPool};
 use crate::leaves::combinator_text;
+use crate::lines::Lines;
 use crate::names::{Names, is_framework};
 use crate::threads::{Threads, display_name};
 use asynctriage_async_graph::{AsyncGraph, Class, Helper, Node, NodeId};
@@ -22,6 +23,7 @@ pub struct Analysis<'r, 'd> {
     pub(crate) http_pools: FxHashMap<Addr, HttpPool>,
     pub(crate) channel_waits: FxHashMap<Addr, ChannelWait>,
     names: Names,
+    pub(crate) lines: Lines,
     /// Those of the objects that chains begin with that a root of the garbage collector reaches.
     reachable: OnceCell<FxHashSet<Addr>>,
 }
@@ -54,11 +56,19 @@ impl<'r, 'd> Analysis<'r, 'd> {
             http_pools: http::pools_by_waiter(rt, &graph),
             channel_waits: channels::waits(rt, &graph),
             names: Names::default(),
+            lines: Lines::default(),
             reachable: OnceCell::new(),
             rt,
             graph,
             threads,
         }
+    }
+
+    /// Looks for symbol files in these folders, too: side by side, or laid out as symbol stores are.
+    #[must_use]
+    pub fn with_symbols(mut self, folders: Vec<std::path::PathBuf>) -> Self {
+        self.lines = Lines::new(folders);
+        self
     }
 
     /// The graph.

@@ -263,6 +263,7 @@ impl Analysis<'_, '_> {
         let object = self.step_object(step);
         let edge = below.and_then(|b| self.graph.awaited(step.node).find(|(from, _)| *from == b));
         let linked = edge.map(|(_, e)| format!("{} at {}", e.field, e.slot));
+        let spot = self.step_spot(step);
         let evidence: Vec<String> = linked
             .into_iter()
             .chain(step.frame.map(Self::step_evidence))
@@ -273,6 +274,9 @@ impl Analysis<'_, '_> {
             await_index: self
                 .step_await(step)
                 .and_then(|state| u32::try_from(state).ok()),
+            awaits: spot.awaits,
+            line: spot.location.as_ref().map(|l| l.line),
+            file: spot.location.map(|l| l.file),
             address: object.map(|o| Address(o.0)),
             type_name: machine
                 .map(|m| Arc::clone(&m.place.ty))

@@ -21,6 +21,7 @@ mod groups;
 mod hang;
 mod http;
 mod leaves;
+mod lines;
 mod names;
 mod paths;
 mod pool;

@@ -11,6 +11,7 @@ use asynctriage_dump::{Arch, Dump};
 use asynctriage_report as report;
 use asynctriage_report::{Address, Report};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// Rejected objects that are listed; the rest is counted by reason.
@@ -25,6 +26,8 @@ pub struct Options {
     pub idle_too: bool,
     /// How long each phase took.
     pub timings: bool,
+    /// Folders with symbol files, besides those of the modules.
+    pub symbols: Vec<PathBuf>,
 }
 
 impl Default for Options {
@@ -33,6 +36,7 @@ impl Default for Options {
             members: 5,
             idle_too: false,
             timings: false,
+            symbols: Vec::new(),
         }
     }
 }
@@ -45,7 +49,7 @@ pub fn analyse(dump: &Dump, options: &Options) -> Result<Report, RuntimeError> {
     let mut clock = Clock::new();
     let rt = Runtime::open(dump)?;
     clock.lap("runtime");
-    let analysis = Analysis::new(&rt);
+    let analysis = Analysis::new(&rt).with_symbols(options.symbols.clone());
     clock.lap("heap and graph");
     let groups = analysis.groups(Wanted {
         idle_too: options.idle_too,
@@ -94,6 +98,9 @@ impl Analysis<'_, '_> {
             .chain(&self.threads.gap)
             .chain(&absent);
         gaps.extend(known.enumerate().map(|(i, g)| report_gap(i, g)));
+        for gap in self.lines.gaps(self.rt) {
+            gaps.push(report_gap(gaps.len(), &gap));
+        }
         if groups.unlisted > 0 {
             gaps.push(report::Gap {
                 id: format!("G{}", gaps.len().saturating_add(1)),

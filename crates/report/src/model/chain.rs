@@ -68,6 +68,9 @@ pub struct Frame {
     /// The await it stands at, counted from 0 in the order of the source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub await_index: Option<u32>,
+    /// What is awaited there, as in the source: `Client.SendAsync`, `_gate`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub awaits: Option<String>,
     /// How often the frame follows itself; 1 when left out.
     #[serde(skip_serializing_if = "is_one")]
     pub repeat: u64,
@@ -103,6 +106,7 @@ impl Default for Frame {
             method: String::new(),
             kind: FrameKind::default(),
             await_index: None,
+            awaits: None,
             repeat: 1,
             file: None,
             line: None,

@@ -250,7 +250,7 @@ fn is_framework(frame: &Frame) -> bool {
 fn notes(page: &Page<'_>, frame: &Frame) -> String {
     use crate::FrameKind::{RuntimeAsync, StateMachine};
     let mut notes = Vec::new();
-    notes.extend(frame.await_index.map(|index| format!("await {index}")));
+    notes.extend(await_text(frame));
     notes.extend((frame.repeat > 1).then(|| format!("×{}", count(frame.repeat))));
     notes.extend(
         frame
@@ -264,6 +264,16 @@ fn notes(page: &Page<'_>, frame: &Frame) -> String {
         notes.push(frame.kind.to_string());
     }
     notes.join("  ")
+}
+
+/// `await 2: Client.SendAsync`.
+fn await_text(frame: &Frame) -> Option<String> {
+    let number = frame.await_index.map(|index| format!("await {index}"));
+    match (number, &frame.awaits) {
+        (Some(number), Some(call)) => Some(format!("{number}: {call}")),
+        (None, Some(call)) => Some(format!("await {call}")),
+        (number, None) => number,
+    }
 }
 
 /// `File.cs:41`; the whole path with `-v`.

@@ -69,6 +69,7 @@ pub(super) fn one_chain() -> Report {
             },
             Frame {
                 is_async_void: true,
+                awaits: Some("Cart.LoadAsync".into()),
                 file: Some("/src/Shop/Cart.cs".into()),
                 line: Some(41),
                 ..frame("Shop.Cart.OnClick", 2)

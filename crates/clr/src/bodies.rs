@@ -1,0 +1,61 @@
+//! What the image of a module says about its methods: their IL, and where the symbols are.
+
+use crate::runtime::Runtime;
+use asynctriage_dump::{Addr, Memory};
+use asynctriage_image::pe::{CodeView, PeImage};
+use asynctriage_metadata::{Metadata, Source, il};
+
+/// The longest method body that is read.
+const MAX_IL: u64 = 1 << 20;
+/// The longest embedded PDB that is read, packed.
+const MAX_EMBEDDED: u64 = 64 << 20;
+
+impl Runtime<'_> {
+    /// The IL of a method, by its row; `None` when it has none, or when neither the dump nor a file laid under it holds
+    /// it (reduced dumps lack most of it).
+    #[must_use]
+    pub fn method_il(&self, module: Addr, rid: u32) -> Option<Vec<u8>> {
+        let known = self.module(module);
+        let image = self.module_image(module)?;
+        method_il(self.memory, &image, known.metadata.as_ref()?, rid)
+    }
+
+    /// The record that ties a module to its symbol file; `None` when it has none or it cannot be read.
+    #[must_use]
+    pub fn code_view(&self, module: Addr) -> Option<CodeView> {
+        self.module_image(module)?.code_view(self.memory)
+    }
+
+    /// The packed symbol file inside a module, as [`asynctriage_metadata::pdb::unpack_embedded`] takes it.
+    #[must_use]
+    pub fn embedded_pdb(&self, module: Addr) -> Option<Vec<u8>> {
+        let (start, len) = self.module_image(module)?.embedded_pdb(self.memory)?;
+        self.memory.bytes(start, len.into(), MAX_EMBEDDED)
+    }
+
+    /// The path that the process loaded a module from.
+    #[must_use]
+    pub fn module_path(&self, module: Addr) -> Option<&str> {
+        let base = self.module(module).image_base?;
+        let mut files = self.dump.files.iter();
+        files
+            .find(|f| f.start <= base && base < f.end)
+            .map(|f| f.path.as_str())
+    }
+}
+
+/// The IL of a method of an image.
+pub(crate) fn method_il<S: Source>(
+    memory: &dyn Memory,
+    image: &PeImage,
+    metadata: &Metadata<S>,
+    rid: u32,
+) -> Option<Vec<u8>> {
+    let rva = metadata.method(rid)?.rva;
+    let body = image.rva_to_addr(Some(rva).filter(|r| *r != 0)?)?;
+    let head: Vec<u8> = (0..il::BODY_HEADER as u64)
+        .map_while(|i| memory.u8(body + i))
+        .collect();
+    let (skip, size) = il::body_extent(&head)?;
+    memory.bytes(body + u64::from(skip), size.into(), MAX_IL)
+}

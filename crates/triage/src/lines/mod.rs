@@ -1,0 +1,257 @@
+//! From the state of a method to the await in the source: the awaited call from its IL, file and line from its symbols.
+
+mod symbols;
+
+use crate::analysis::Analysis;
+use crate::names::is_framework;
+use crate::steps::Step;
+use asynctriage_async_graph::{AsyncFrame, Machine};
+use asynctriage_clr::{CodeView, DumpSource, Gap, IndexFrom, Runtime};
+use asynctriage_dump::Addr;
+use asynctriage_metadata::Metadata;
+use asynctriage_metadata::il::AwaitSite;
+use asynctriage_metadata::pdb::Location;
+use rustc_hash::FxHashMap;
+use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
+use std::rc::Rc;
+use symbols::{Absent, Pdb, Search};
+
+/// Where a method stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Spot {
+    /// What is awaited there.
+    pub(crate) awaits: Option<String>,
+    /// Where that is in the source.
+    pub(crate) location: Option<Location>,
+    /// The field that holds the awaiter (state machines).
+    pub(crate) awaiter_field: Option<String>,
+}
+
+/// The awaits of a method; `None` when its IL is not there.
+type Awaits = Option<Rc<[AwaitSite]>>;
+
+/// What is known of methods and modules, each looked up once.
+#[derive(Default)]
+pub(crate) struct Lines {
+    search: Search,
+    /// By module and row of the method.
+    awaits: RefCell<FxHashMap<(Addr, u32), Awaits>>,
+    modules: RefCell<FxHashMap<Addr, Rc<Symbols>>>,
+    /// By module and row of a state machine: the row of its `MoveNext`.
+    move_next: RefCell<FxHashMap<(Addr, u32), Option<u32>>>,
+}
+
+/// What tells the lines of a module.
+struct Symbols {
+    pdb: Result<Pdb, Absent>,
+    /// Whether the symbols contradict the IL somewhere.
+    contradicted: Cell<bool>,
+}
+
+impl Lines {
+    pub(crate) fn new(folders: Vec<PathBuf>) -> Self {
+        Self {
+            search: Search { folders },
+            ..Self::default()
+        }
+    }
+
+    /// Where a state machine stands.
+    fn machine(&self, rt: &Runtime<'_>, machine: &Machine) -> Spot {
+        let (module, ty) = (machine.place.ty.module, machine.place.ty.rid);
+        let Ok(number) = u32::try_from(machine.state) else {
+            return Spot::default();
+        };
+        let Some(method) = self.move_next(rt, module, ty) else {
+            return Spot::default();
+        };
+        let awaits = self.awaits(rt, module, method, |m, code| m.state_machine_awaits(code));
+        let site = awaits
+            .as_deref()
+            .map(|all| all.iter().find(|s| s.number == number));
+        let symbols = self.symbols(rt, module);
+        let offset = match site {
+            Some(site) => site.map(|s| s.il_offset),
+            // without the IL the symbols tell the offset, too: their steps are in the order of the states
+            None => symbols.step(method, number),
+        };
+        self.spot(&symbols, method, offset, site.flatten(), true)
+    }
+
+    /// Where a runtime-async method stands.
+    fn runtime_async(&self, rt: &Runtime<'_>, frame: &AsyncFrame) -> Spot {
+        let point = &frame.point;
+        let Some(method) = point.method else {
+            return Spot::default();
+        };
+        let (module, rid) = (method.module, method.rid);
+        let awaits = self.awaits(rt, module, rid, |m, code| m.runtime_async_awaits(rid, code));
+        let number = point
+            .await_index
+            .and_then(|(n, from)| (from == IndexFrom::Il).then_some(n));
+        let site = awaits
+            .as_deref()
+            .and_then(|all| all.iter().find(|s| Some(s.number) == number));
+        let offset = site.map(|s| s.il_offset).or(point.il_offset);
+        self.spot(&self.symbols(rt, module), rid, offset, site, false)
+    }
+
+    fn spot(
+        &self,
+        symbols: &Symbols,
+        method: u32,
+        offset: Option<u32>,
+        site: Option<&AwaitSite>,
+        is_machine: bool,
+    ) -> Spot {
+        let location = offset
+            .filter(|o| !is_machine || symbols.agree(method, *o))
+            .and_then(|o| symbols.pdb.as_ref().ok()?.location(method, o));
+        Spot {
+            awaits: site.and_then(|s| s.awaits.clone()),
+            location,
+            awaiter_field: site.and_then(|s| s.awaiter_field.clone()),
+        }
+    }
+
+    fn move_next(&self, rt: &Runtime<'_>, module: Addr, ty: u32) -> Option<u32> {
+        if let Some(known) = self.move_next.borrow().get(&(module, ty)) {
+            return *known;
+        }
+        let of = rt.module(module);
+        let method = of.metadata.as_ref().and_then(|metadata| {
+            metadata.method_rids_of_type(ty).find(|rid| {
+                metadata
+                    .method(*rid)
+                    .is_some_and(|m| m.name == "MoveNext" || m.name.ends_with(".MoveNext"))
+            })
+        });
+        self.move_next.borrow_mut().insert((module, ty), method);
+        method
+    }
+
+    fn awaits(
+        &self,
+        rt: &Runtime<'_>,
+        module: Addr,
+        method: u32,
+        find: impl Fn(&Metadata<DumpSource<'_>>, &[u8]) -> Vec<AwaitSite>,
+    ) -> Awaits {
+        if let Some(known) = self.awaits.borrow().get(&(module, method)) {
+            return known.clone();
+        }
+        let of = rt.module(module);
+        let found = rt
+            .method_il(module, method)
+            .zip(of.metadata.as_ref())
+            .map(|(code, metadata)| find(metadata, &code).into());
+        self.awaits
+            .borrow_mut()
+            .insert((module, method), found.clone());
+        found
+    }
+
+    fn symbols(&self, rt: &Runtime<'_>, module: Addr) -> Rc<Symbols> {
+        if let Some(known) = self.modules.borrow().get(&module) {
+            return Rc::clone(known);
+        }
+        let symbols = Rc::new(Symbols {
+            pdb: self.search.find(&wanted(rt, module)),
+            contradicted: Cell::new(false),
+        });
+        self.modules
+            .borrow_mut()
+            .insert(module, Rc::clone(&symbols));
+        symbols
+    }
+
+    /// The modules of the application whose lines were wanted and are not known.
+    pub(crate) fn gaps(&self, rt: &Runtime<'_>) -> Vec<Gap> {
+        let modules = self.modules.borrow();
+        let named = modules
+            .iter()
+            .map(|(addr, symbols)| (rt.module(*addr).name.clone(), symbols));
+        let mut out: Vec<Gap> = named
+            .filter(|(name, _)| !is_framework(name))
+            .filter_map(|(name, symbols)| symbols.gap(name))
+            .collect();
+        out.sort_by(|a, b| a.place.cmp(&b.place));
+        out
+    }
+}
+
+impl Symbols {
+    /// IL offset behind the store of a state number.
+    fn step(&self, method: u32, number: u32) -> Option<u32> {
+        let steps = self.pdb.as_ref().ok()?.async_steps(method)?;
+        steps
+            .get(usize::try_from(number).ok()?)
+            .map(|s| s.yields_at)
+    }
+
+    /// Whether the symbols of a state machine's method, as far as they tell, have an await where its IL has one.
+    fn agree(&self, method: u32, offset: u32) -> bool {
+        let steps = self.pdb.as_ref().ok().and_then(|p| p.async_steps(method));
+        let agree = steps.is_none_or(|all| all.iter().any(|s| s.yields_at == offset));
+        self.contradicted.set(self.contradicted.get() || !agree);
+        agree
+    }
+
+    fn gap(&self, module: String) -> Option<Gap> {
+        let (why, remedy) = match &self.pdb {
+            Ok(pdb) if self.contradicted.get() => (
+                format!(
+                    "no lines where {} has no await and the code has one",
+                    pdb.from
+                ),
+                "give --symbols DIR with the symbols of this very build".to_owned(),
+            ),
+            Ok(_) => return None,
+            Err(absent) => (absent.why.clone(), absent.remedy.clone()),
+        };
+        Some(Gap {
+            section: "chains",
+            place: module,
+            why,
+            remedy,
+        })
+    }
+}
+
+/// What is looked for.
+struct Wanted {
+    /// Simple name of the module.
+    name: String,
+    code_view: Option<CodeView>,
+    embedded: Option<Vec<u8>>,
+    /// Paths of the module's image: in the process, and of the file that was laid under the dump.
+    images: Vec<PathBuf>,
+}
+
+fn wanted(rt: &Runtime<'_>, module: Addr) -> Wanted {
+    let path = rt.module_path(module);
+    let completed = rt.dump().completion.used.iter();
+    let used = completed
+        .filter(|u| Some(u.module.as_str()) == path)
+        .map(|u| u.file.clone());
+    Wanted {
+        name: rt.module(module).name.clone(),
+        code_view: rt.code_view(module),
+        embedded: rt.embedded_pdb(module),
+        images: used.chain(path.map(PathBuf::from)).collect(),
+    }
+}
+
+impl Analysis<'_, '_> {
+    /// Where a frame stands in the source.
+    pub(crate) fn step_spot(&self, step: Step<'_>) -> Spot {
+        if let Some(frame) = step.frame {
+            return self.lines.runtime_async(self.rt, frame);
+        }
+        let machine = self.graph.machines.get(&step.node);
+        machine
+            .map(|m| self.lines.machine(self.rt, m))
+            .unwrap_or_default()
+    }
+}
