@@ -2,7 +2,7 @@
 
 use crate::anchor;
 use crate::layout::Layout;
-use crate::runtime::RuntimeError;
+use crate::runtime::{RuntimeError, cut_note};
 use crate::version::Version;
 use asynctriage_dump::{Addr, Dump, MappedFile, Memory, Os};
 use asynctriage_image::elf::ElfImage;
@@ -164,8 +164,8 @@ const OTHER_RUNTIMES: [(&str, &str); 6] = [
     ("libmono-", "the Mono runtime"),
     ("mono-sgen", "the Mono runtime"),
     ("mono-2.0", "the Mono runtime"),
-    ("clr.dll", ".NET Framework 4"),
-    ("mscorwks.dll", ".NET Framework 2"),
+    ("clr.dll", ".NET Framework"),
+    ("mscorwks.dll", ".NET Framework"),
 ];
 
 /// Names what is there instead of a CoreCLR that can be read.
@@ -173,19 +173,8 @@ fn not_found(dump: &Dump) -> RuntimeError {
     if let Some(core) = dump.files.iter().find(|f| is_runtime(f)) {
         return unreadable(dump, core);
     }
-    let other = dump.files.iter().find_map(|f| {
-        let name = f.file_name().to_ascii_lowercase();
-        let (_, what) = OTHER_RUNTIMES
-            .iter()
-            .find(|(begin, _)| name.starts_with(begin))?;
-        Some((f, *what))
-    });
-    if let Some((file, what)) = other {
-        let version = file.stamp.and_then(|s| s.version);
-        let version = version.map_or_else(String::new, |[a, b, c, d]| format!(" {a}.{b}.{c}.{d}"));
-        return RuntimeError::Unsupported {
-            what: format!("{what}{version} ({})", file.path),
-        };
+    if let Some(what) = other_runtime(&dump.files) {
+        return RuntimeError::Unsupported { what };
     }
     if let Some(file) = native_aot(dump) {
         return RuntimeError::Unsupported {
@@ -202,6 +191,19 @@ fn not_found(dump: &Dump) -> RuntimeError {
     RuntimeError::NotFound {
         hint: hint.unwrap_or_default(),
     }
+}
+
+/// A runtime that is not CoreCLR, with its version and path.
+fn other_runtime(files: &[MappedFile]) -> Option<String> {
+    files.iter().find_map(|file| {
+        let name = file.file_name().to_ascii_lowercase();
+        let (_, what) = OTHER_RUNTIMES
+            .iter()
+            .find(|(begin, _)| name.starts_with(begin))?;
+        let version = file.stamp.and_then(|s| s.version);
+        let version = version.map_or_else(String::new, |[a, b, c, d]| format!(" {a}.{b}.{c}.{d}"));
+        Some(format!("{what}{version} ({})", file.path))
+    })
 }
 
 /// CoreCLR is there by name and cannot be read: because of its version, because it is Mono under the same name, or
@@ -225,8 +227,9 @@ fn unreadable(dump: &Dump, core: &MappedFile) -> RuntimeError {
     RuntimeError::Unreadable {
         base: core.start,
         why: format!(
-            "the dump, of kind {}, holds neither its symbol {DAC_TABLE} nor what it points to",
-            dump.kind
+            "the dump, of kind {}, holds neither its symbol {DAC_TABLE} nor what it points to{}",
+            dump.kind,
+            cut_note(dump)
         ),
     }
 }
@@ -238,4 +241,51 @@ fn native_aot(dump: &Dump) -> Option<&MappedFile> {
         .filter_map(|f| Some((f, image(dump, f.start)?)))
         .find(|(_, i)| i.symbol(memory, "DotNetRuntimeDebugHeader").is_some())
         .map(|(f, _)| f)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use asynctriage_dump::ImageStamp;
+
+    fn file(path: &str, version: Option<[u16; 4]>) -> MappedFile {
+        MappedFile {
+            path: path.into(),
+            start: Addr(0x1000),
+            end: Addr(0x2000),
+            file_offset: 0,
+            stamp: version.map(|version| ImageStamp {
+                time_date_stamp: 1,
+                size_of_image: 0x1000,
+                version: Some(version),
+            }),
+        }
+    }
+
+    #[test]
+    fn other_runtimes_are_refused_by_name() {
+        let framework = file(
+            r"C:\Windows\Microsoft.NET\Framework64\v4.0.30319\clr.dll",
+            Some([4, 8, 9310, 0]),
+        );
+        assert_eq!(
+            other_runtime(&[file(r"C:\app\App.exe", None), framework]).as_deref(),
+            Some(
+                r".NET Framework 4.8.9310.0 (C:\Windows\Microsoft.NET\Framework64\v4.0.30319\clr.dll)"
+            )
+        );
+        let mono = file("/usr/lib/libmonosgen-2.0.so.1", None);
+        assert_eq!(
+            other_runtime(&[mono]).as_deref(),
+            Some("the Mono runtime (/usr/lib/libmonosgen-2.0.so.1)")
+        );
+        assert_eq!(other_runtime(&[file("/usr/bin/python3", None)]), None);
+    }
+
+    #[test]
+    fn the_runtime_is_known_by_the_whole_name_of_its_file() {
+        let named = |path| is_runtime(&file(path, None));
+        assert!(named("/usr/share/dotnet/libcoreclr.so") && named(r"D:\App\CoreCLR.DLL"));
+        assert!(!named("/app/libcoreclr.so.dbg") && !named(r"C:\x\mycoreclr.dll"));
+    }
 }

@@ -48,6 +48,9 @@ impl RuntimeError {
                 "take the dump of the process that runs the .NET code (in a container often the child of a shell), with `dotnet-dump collect`, createdump or gcore".into()
             }
             Self::Unsupported { .. } => format!("supported are: {}", Layout::known().collect::<Vec<_>>().join(", ")),
+            Self::Unreadable { why, .. } if why.contains("the file is cut") => {
+                "copy the file again and compare the sizes; if the original is as short, the disk was full or a limit was set when it was written: take another dump".into()
+            }
             Self::Unreadable { .. } => {
                 "the dump may be damaged, cut off, or of a build that differs from the released ones: take a full dump (`dotnet-dump collect --type Full`) and try again".into()
             }
@@ -161,10 +164,11 @@ impl<'d> Runtime<'d> {
                 best = Some((doubts.len(), rt.with_doubts(doubts)));
             }
         }
-        best.map(|(_, rt)| rt).ok_or(RuntimeError::Unreadable {
-            base: found.image.base(),
-            why,
-        })
+        best.map(|(_, rt)| rt)
+            .ok_or_else(|| RuntimeError::Unreadable {
+                base: found.image.base(),
+                why: format!("{why}{}", cut_note(dump)),
+            })
     }
 
     /// What contradicts the layouts: a wrong table is to be noticed, not believed. With the version known these are
@@ -275,6 +279,16 @@ impl<'d> Runtime<'d> {
     pub fn gaps(&self) -> &[Gap] {
         &self.startup_gaps
     }
+}
+
+/// What a cut file explains, as the end of a sentence; empty for whole files.
+pub(crate) fn cut_note(dump: &Dump) -> String {
+    dump.truncated.map_or_else(String::new, |cut| {
+        format!(
+            "; the file is cut: {} bytes of {} regions are missing",
+            cut.missing_bytes, cut.regions
+        )
+    })
 }
 
 /// Which files of this machine fill what the dump lacks.

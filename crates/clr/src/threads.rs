@@ -150,10 +150,18 @@ impl Runtime<'_> {
             os_id,
             managed_id: m.u32(addr + o.id)?,
             object,
-            name: object.and_then(|t| self.field_text(t, "_name")),
+            name: object
+                .and_then(|t| self.field_text(t, "_name"))
+                .or_else(|| self.system_name(os_id)),
             state: m.u32(addr + o.state)?,
             stack: self.stack_of(addr, os_id),
         })
+    }
+
+    /// The name that the system knows the thread by: Windows keeps those that the runtime gives to its own threads.
+    fn system_name(&self, os_id: u32) -> Option<String> {
+        let thread = self.dump.threads.iter().find(|t| t.id == os_id)?;
+        thread.name.clone()
     }
 
     fn stack_of(&self, thread: Addr, os_id: u32) -> Option<(Addr, Addr)> {
