@@ -71,6 +71,8 @@ pub enum Helper {
     ContextContinuation,
     /// A `System.Threading.Lock` (9.0 and later).
     Lock,
+    /// The cached text of Kestrel's `Date:` header.
+    DateHeader,
 }
 
 const TASK: &str = "System.Threading.Tasks.Task";
@@ -127,7 +129,11 @@ const COMBINATORS: [(&str, Combinator); 11] = [
     ),
 ];
 
-const HELPERS: [(&str, Helper); 12] = [
+const HELPERS: [(&str, Helper); 13] = [
+    (
+        "Microsoft.AspNetCore.Server.Kestrel.Core.Internal.Http.DateHeaderValueManager",
+        Helper::DateHeader,
+    ),
     ("System.Threading.Lock", Helper::Lock),
     ("System.Threading.SemaphoreSlim", Helper::Semaphore),
     ("System.Threading.ThreadPoolWorkQueue", Helper::PoolQueue),

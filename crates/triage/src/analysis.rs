@@ -1,6 +1,7 @@
 //! All that is known of a process, put together once.
 
 use crate::channels::{self, ChannelWait};
+use crate::clock::Clock;
 use crate::http::{self, HttpPool};
 use crate::leaves::combinator_text;
 use crate::lines::Lines;
@@ -22,6 +23,7 @@ pub struct Analysis<'r, 'd> {
     pub(crate) posted: FxHashMap<Addr, (Addr, Addr)>,
     pub(crate) http_pools: FxHashMap<Addr, HttpPool>,
     pub(crate) channel_waits: FxHashMap<Addr, ChannelWait>,
+    pub(crate) clock: Clock,
     names: Names,
     pub(crate) lines: Lines,
     /// Those of the objects that chains begin with that a root of the garbage collector reaches.
@@ -55,6 +57,7 @@ impl<'r, 'd> Analysis<'r, 'd> {
             posted: posted.collect(),
             http_pools: http::pools_by_waiter(rt, &graph),
             channel_waits: channels::waits(rt, &graph),
+            clock: Clock::read(rt, &graph),
             names: Names::default(),
             lines: Lines::default(),
             reachable: OnceCell::new(),

@@ -97,9 +97,11 @@ impl Analysis<'_, '_> {
                     out.by_wait.entry(wait).or_insert_with(|| id.clone());
                 }
             }
-            out.tallies.push(group.tally.clone());
-            let group = self.report_group(id, &key, group, wanted, idle);
+            let tally = group.tally.clone();
+            let mut group = self.report_group(id, &key, group, wanted, idle);
+            group.waiting_seconds = tally.waiting(&self.clock);
             out.groups.push(group);
+            out.tallies.push(tally);
         }
         out
     }

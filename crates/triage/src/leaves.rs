@@ -467,6 +467,11 @@ impl Analysis<'_, '_> {
         if let Some(socket) = owner {
             out.details
                 .insert("socket".into(), json!(socket.to_string()));
+            if let Some(end) = crate::sockets::endpoint(self.rt, socket, listening) {
+                let how = if listening { "on" } else { "with" };
+                out.text = format!("{text} {how} {end}");
+                out.details.insert("endpoint".into(), json!(end));
+            }
         }
         out
     }

@@ -14,6 +14,7 @@
 
 mod analysis;
 mod channels;
+mod clock;
 mod context;
 mod facts;
 mod findings;
@@ -28,6 +29,7 @@ mod pool;
 mod requests;
 mod roots;
 mod rows;
+mod sockets;
 mod steps;
 mod summary;
 mod tally;

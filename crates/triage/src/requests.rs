@@ -18,12 +18,9 @@ pub(crate) struct RequestFacts {
     pub(crate) connection: Option<String>,
     /// Id of the distributed trace, from the request's Activity.
     pub(crate) trace_id: Option<String>,
-    /// When the request's Activity began, in ticks of 100 ns since year 1, UTC.
+    /// When the request's Activity began, as DateTime holds it.
     pub(crate) started: Option<u64>,
 }
-
-/// The upper two bits of a DateTime say which kind of time it is.
-const TICKS: u64 = (1 << 62) - 1;
 
 impl RequestFacts {
     /// `POST /orders/{id}`: the route where it is known, else the path.
@@ -51,7 +48,6 @@ pub(crate) fn read(rt: &Runtime<'_>, object: Addr) -> Option<RequestFacts> {
         trace_id: activity.and_then(|a| rt.field_text(a, "_traceId")),
         started: activity
             .and_then(|a| rt.field_u64(a, "<StartTimeUtc>k__BackingField"))
-            .map(|t| t & TICKS)
             .filter(|t| *t != 0),
         object,
         method,

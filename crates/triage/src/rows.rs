@@ -27,6 +27,39 @@ impl Analysis<'_, '_> {
         servers.filter(|o| requests::in_application(self.rt, *o))
     }
 
+    fn request_row(&self, facts: &RequestFacts, chain: Option<String>, hang: &Hang) -> Request {
+        let serving = hang
+            .threads
+            .iter()
+            .find(|t| t.request.as_ref().is_some_and(|r| r.object == facts.object));
+        let age = facts.started.and_then(|s| self.clock.since_utc(s));
+        let mut row = Request {
+            age_seconds: age,
+            method: facts.method.clone(),
+            path: facts.path.clone(),
+            route: facts.route.clone(),
+            trace_id: facts.trace_id.clone(),
+            connection: facts.connection.clone(),
+            chain,
+            ..Request::default()
+        };
+        row.details
+            .insert("object".into(), facts.object.to_string().into());
+        if age.is_some() {
+            let how = format!(
+                "start of the request's Activity, against {}",
+                self.clock.how
+            );
+            row.details.insert("age_how".into(), how.into());
+        }
+        if let Some(thread) = serving {
+            row.details.insert("thread".into(), thread.name().into());
+            row.details
+                .insert("thread_os_id".into(), thread.thread.os_id.into());
+        }
+        row
+    }
+
     pub(crate) fn request_rows(&self, groups: &Groups, hang: &Hang) -> Vec<Request> {
         let mut chains: FxHashMap<Addr, String> = FxHashMap::default();
         for (group, tally) in groups.groups.iter().zip(&groups.tallies) {
@@ -38,33 +71,9 @@ impl Analysis<'_, '_> {
             .requests_in_flight()
             .filter_map(|o| requests::read(self.rt, o));
         facts
-            .map(|r| request_row(&r, chains.get(&r.object).cloned(), hang))
+            .map(|r| self.request_row(&r, chains.get(&r.object).cloned(), hang))
             .collect()
     }
-}
-
-fn request_row(facts: &RequestFacts, chain: Option<String>, hang: &Hang) -> Request {
-    let serving = hang
-        .threads
-        .iter()
-        .find(|t| t.request.as_ref().is_some_and(|r| r.object == facts.object));
-    let mut row = Request {
-        method: facts.method.clone(),
-        path: facts.path.clone(),
-        route: facts.route.clone(),
-        trace_id: facts.trace_id.clone(),
-        connection: facts.connection.clone(),
-        chain,
-        ..Request::default()
-    };
-    row.details
-        .insert("object".into(), facts.object.to_string().into());
-    if let Some(thread) = serving {
-        row.details.insert("thread".into(), thread.name().into());
-        row.details
-            .insert("thread_os_id".into(), thread.thread.os_id.into());
-    }
-    row
 }
 
 fn thread_row(facts: Facts<'_, '_, '_>, thread: &ThreadFacts) -> Thread {

@@ -1,11 +1,12 @@
 //! What the chains of a group have in common, counted chain by chain: groups show one of them only.
 
 use crate::analysis::Analysis;
+use crate::clock::{self, Clock};
 use crate::http;
 use crate::paths::Path;
 use asynctriage_async_graph::NodeId;
 use asynctriage_dump::Addr;
-use asynctriage_report::{Leaf, LeafKind, Root, RootKind};
+use asynctriage_report::{Leaf, LeafKind, Root, RootKind, Waiting};
 use rustc_hash::FxHashMap;
 
 /// Something outside of a method that it waits for and that others may wait for, too.
@@ -26,6 +27,8 @@ pub(crate) struct Tally {
     pub(crate) leaves: FxHashMap<NodeId, u64>,
     /// The requests that they serve (protocol objects).
     pub(crate) requests: Vec<Addr>,
+    /// For how long they have waited, in seconds, of those that tell.
+    seconds: Vec<f64>,
 }
 
 /// One chain's part in it.
@@ -34,6 +37,7 @@ pub(crate) struct Note {
     dependency: Option<Dependency>,
     leaf: NodeId,
     request: Option<Addr>,
+    seconds: Option<f64>,
 }
 
 impl Note {
@@ -44,7 +48,16 @@ impl Note {
         root: Option<&Root>,
     ) -> Self {
         let is_request = root.is_some_and(|r| r.kind == RootKind::HttpRequest);
+        let calls_http = matches!(
+            leaf.kind,
+            LeafKind::HttpResponse
+                | LeafKind::HttpConnectionPool
+                | LeafKind::HttpBody
+                | LeafKind::HttpRequestBody
+        );
+        let mut steps = analysis.steps(path).filter(|_| calls_http);
         Self {
+            seconds: steps.find_map(|s| analysis.http_call_seconds(&analysis.captured(s))),
             dependency: dependency(analysis, leaf),
             leaf: path.leaf,
             request: root
@@ -63,6 +76,16 @@ impl Tally {
             *n = n.saturating_add(1);
         }
         self.requests.extend(note.request);
+        self.seconds.extend(note.seconds);
+    }
+
+    /// For how long the chains have waited; `None` when nothing tells.
+    pub(crate) fn waiting(&self, clock: &Clock) -> Option<Waiting> {
+        let how = format!(
+            "start of the time limit of the HttpClient call, against {}",
+            clock.how
+        );
+        clock::waiting(self.seconds.clone(), &how)
     }
 }
 
@@ -107,6 +130,7 @@ mod tests {
             dependency: Some(Dependency::Object(Addr(object))),
             leaf: NodeId::new(leaf),
             request: None,
+            seconds: None,
         };
         let mut tally = Tally::default();
         for (object, leaf) in [(1, 1), (1, 2), (2, 2)] {

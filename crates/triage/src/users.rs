@@ -1,11 +1,13 @@
 //! Which suspended methods use a shared object, and what the field is called that holds it.
 
 use crate::analysis::Analysis;
+use crate::names::is_framework;
 use crate::steps::steps_of;
 use asynctriage_async_graph::{Helper, NodeId};
 use asynctriage_clr::{FieldKind, Type};
 use asynctriage_dump::Addr;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
 
 /// Suspended methods that are looked at.
 const MAX_METHODS: usize = 200_000;
@@ -18,6 +20,8 @@ pub(crate) struct Users {
     by_object: FxHashMap<Addr, Vec<NodeId>>,
     /// The object whose field holds it, and the slot.
     holders: FxHashMap<Addr, (Addr, Addr)>,
+    /// Suspended methods by name.
+    by_method: FxHashMap<Arc<str>, Vec<NodeId>>,
 }
 
 impl Users {
@@ -46,6 +50,10 @@ impl Users {
         // one `this` is shared by many methods
         let mut inside: FxHashMap<Addr, Vec<Addr>> = FxHashMap::default();
         for node in nodes {
+            out.by_method
+                .entry(analysis.frame_name(node))
+                .or_default()
+                .push(node);
             let variables: Vec<Addr> = steps_of(graph, node)
                 .flat_map(|s| analysis.captured(s))
                 .collect();
@@ -83,12 +91,22 @@ impl Users {
                 found.push((slot, target));
             }
         });
-        // waiters and completion sources name what they wait on; that is no field of the program
-        let is_plumbing = analysis.graph.node(holder).is_some();
+        // waiters, and .NET's own objects around it, name it as well; those are no fields of the program
+        let is_plumbing = analysis.graph.node(holder).is_some()
+            || found.is_empty()
+            || analysis
+                .rt
+                .type_of(holder)
+                .is_none_or(|t| is_framework(&analysis.rt.module(t.module).name));
         for (slot, target) in found.iter().filter(|_| !is_plumbing) {
             self.holders.entry(*target).or_insert((holder, *slot));
         }
         found.into_iter().map(|(_, target)| target).collect()
+    }
+
+    /// Suspended methods of a name.
+    pub(crate) fn named(&self, method: &str) -> &[NodeId] {
+        self.by_method.get(method).map_or(&[], Vec::as_slice)
     }
 
     /// Suspended methods that use an object.

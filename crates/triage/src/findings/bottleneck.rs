@@ -163,6 +163,17 @@ fn describe(
     } else {
         format!(" Affected: {}.", listed(&routes))
     };
+    let callers = callers(parts);
+    let oldest = parts
+        .iter()
+        .filter_map(|p| p.group.waiting_seconds.as_ref())
+        .max_by(|a, b| a.max.total_cmp(&b.max));
+    let since = oldest.map_or_else(String::new, |w| {
+        format!(
+            " The oldest call has been under way for {:.0} s ({}).",
+            w.max, w.how
+        )
+    });
     let idle = facts.groups.idle_chains;
     let note = if idle > 0 {
         format!(
@@ -178,12 +189,40 @@ fn describe(
         severity,
         confidence: if count == total { Confidence::Certain } else { Confidence::Likely },
         title: format!("{who} for {what}"),
-        text: format!("{who} for {what}: {}.{routes}{note}", listed(&by_kind)),
+        text: format!("{}.{since}{callers}{routes}{note}", listed(&by_kind)),
         next: "look whether that dependency answers (its own health, network, time limits); if it is slow, lower the time limit or shed load",
         runbook: "bottleneck",
         evidence: evidence(facts, parts),
     }
     .with_chains(parts.iter().map(|p| p.group.id.clone()).collect())
+}
+
+/// The program's methods that wait for it, each the innermost of its chains.
+fn callers(parts: &[Part<'_>]) -> String {
+    let own = parts.iter().filter_map(|p| {
+        let frame = p
+            .group
+            .frames
+            .iter()
+            .find(|f| !f.is_framework && f.await_index.is_some())?;
+        let at = frame.await_index.map(|n| format!(" at await {n}"));
+        let line = frame.file.as_ref().zip(frame.line);
+        let line = line.map(|(file, line)| format!(" ({file}:{line})"));
+        Some(format!(
+            "{}{}{}",
+            frame.method,
+            at.unwrap_or_default(),
+            line.unwrap_or_default()
+        ))
+    });
+    let mut own: Vec<String> = own.collect();
+    own.sort_unstable();
+    own.dedup();
+    if own.is_empty() {
+        String::new()
+    } else {
+        format!(" It is waited for in {}.", listed(&own))
+    }
 }
 
 fn all_requests(facts: Facts<'_, '_, '_>) -> usize {

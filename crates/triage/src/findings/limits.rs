@@ -9,6 +9,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Methods that the text names.
 const MAX_METHODS: usize = 6;
+/// Suspended methods that are looked at for one semaphore.
+const MAX_USERS: usize = 10_000;
+/// Semaphores that are described, those with the most waiters.
+const MAX_SEMAPHORES: usize = 20;
+/// More threads than any process has: the word is no count.
+const MAX_THREADS: u64 = 1 << 20;
 
 pub(super) fn find(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
     let mut out = semaphores(facts);
@@ -56,28 +62,45 @@ fn semaphores(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
     for (waiter, semaphore) in &facts.a.graph.semaphores {
         waiting.entry(*semaphore).or_default().push(*waiter);
     }
-    let mut found: Vec<(u64, Finding)> = users::semaphores(facts.a)
+    let waiters = |s: Addr| waiting.get(&s).map_or(&[][..], Vec::as_slice);
+    let mut found: Vec<(u64, u64, Addr)> = users::semaphores(facts.a)
         .into_iter()
-        .filter_map(|s| semaphore(facts, s, waiting.get(&s).map_or(&[][..], Vec::as_slice)))
+        .filter_map(|s| {
+            let (count, threads) = waiting_for(facts, s, waiters(s))?;
+            Some((count, threads, s))
+        })
         .collect();
-    found.sort_by_key(|(n, _)| std::cmp::Reverse(*n));
-    found.into_iter().map(|(_, f)| f).collect()
+    found.sort_unstable_by_key(|(count, _, at)| (std::cmp::Reverse(*count), *at));
+    found
+        .into_iter()
+        .take(MAX_SEMAPHORES)
+        .map(|(count, threads, s)| semaphore(facts, s, waiters(s), count, threads))
+        .collect()
 }
 
-/// Without an upper limit it may be a signal that its waiters are idle for, or a lock: only several waiters, or a
-/// request among them, make that worth a warning.
-fn semaphore(facts: Facts<'_, '_, '_>, at: Addr, waiters: &[Addr]) -> Option<(u64, Finding)> {
+/// How many wait for a semaphore without a free place, and how many of those are threads.
+fn waiting_for(facts: Facts<'_, '_, '_>, at: Addr, waiters: &[Addr]) -> Option<(u64, u64)> {
     let rt = facts.a.rt;
     let free = rt.field_i32(at, "m_currentCount")?;
     let threads = rt
         .field_u32(at, "m_waitCount")
         .map(u64::from)
-        .filter(|n| *n < 1 << 20)
+        .filter(|n| *n < MAX_THREADS)
         .unwrap_or(0);
     let count = (waiters.len() as u64).saturating_add(threads);
-    if free != 0 || count == 0 {
-        return None;
-    }
+    (free == 0 && count > 0).then_some((count, threads))
+}
+
+/// Without an upper limit it may be a signal that its waiters are idle for, or a lock: only several waiters, or a
+/// request among them, make that worth a warning.
+fn semaphore(
+    facts: Facts<'_, '_, '_>,
+    at: Addr,
+    waiters: &[Addr],
+    count: u64,
+    threads: u64,
+) -> Finding {
+    let rt = facts.a.rt;
     let limit = rt.field_i32(at, "m_maxCount").filter(|m| *m != i32::MAX);
     let mut ids: Vec<NodeId> = waiters
         .iter()
@@ -113,10 +136,10 @@ fn semaphore(facts: Facts<'_, '_, '_>, at: Addr, waiters: &[Addr]) -> Option<(u6
     };
     let holders = holders(facts, at, &ids);
     let held = if holders.is_empty() {
-        " No suspended method that refers to it is past its wait: whoever entered has ended without Release, or runs now.".to_owned()
+        " No suspended method that uses it is past its wait: whoever entered has ended without Release, or runs now.".to_owned()
     } else {
         format!(
-            " Suspended methods that refer to it and do not wait for it, so may have entered: {}.",
+            " Suspended methods that may have entered, as they use it and wait for something else: {}.",
             listed(&holders)
         )
     };
@@ -147,24 +170,43 @@ fn semaphore(facts: Facts<'_, '_, '_>, at: Addr, waiters: &[Addr]) -> Option<(u6
             "SemaphoreSlim object and its m_asyncHead list",
         )],
     };
-    Some((count, finding.with_chains(groups_of(facts, &ids))))
+    finding.with_chains(groups_of(facts, &ids))
 }
 
-/// Suspended methods that refer to an object, themselves or through their `this`, and do not wait for these nodes.
+/// Suspended methods that may have entered: they refer to the object, themselves or through their `this`, or are of the
+/// same name as those that wait for it, and wait for something else.
 fn holders(facts: Facts<'_, '_, '_>, object: Addr, waiting: &[NodeId]) -> Vec<String> {
     let waiters: FxHashSet<NodeId> = waiting
         .iter()
         .flat_map(|id| facts.a.graph.waiters(*id))
         .collect();
-    let users = facts.hang.users.of(object).iter().copied();
-    let mut names: Vec<String> = users
-        .filter(|id| !waiters.contains(id) && !waits_above(facts, *id, &waiters))
-        .map(|id| facts.a.node_text(id))
-        .collect();
-    names.sort_unstable();
-    names.dedup();
-    names.truncate(MAX_METHODS);
-    names
+    let users = &facts.hang.users;
+    let methods: FxHashSet<_> = waiters.iter().map(|w| facts.a.frame_name(*w)).collect();
+    let alike = methods.iter().flat_map(|m| users.named(m));
+    let mut counts: FxHashMap<String, u64> = FxHashMap::default();
+    let mut seen = FxHashSet::default();
+    for id in users.of(object).iter().chain(alike).take(MAX_USERS) {
+        if !waiters.contains(id) && seen.insert(*id) && !waits_above(facts, *id, &waiters) {
+            let n = counts.entry(holder_text(facts, *id)).or_default();
+            *n = n.saturating_add(1);
+        }
+    }
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    counts
+        .into_iter()
+        .take(MAX_METHODS)
+        .map(|(text, n)| format!("{n} x {text}"))
+        .collect()
+}
+
+/// `Method at await 1`.
+fn holder_text(facts: Facts<'_, '_, '_>, id: NodeId) -> String {
+    let name = facts.a.frame_name(id);
+    match facts.a.graph.machines.get(&id) {
+        Some(machine) => format!("{name} at await {}", machine.state),
+        None => name.to_string(),
+    }
 }
 
 /// Whether a method only waits for one that waits.

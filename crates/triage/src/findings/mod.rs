@@ -106,6 +106,7 @@ fn rank(kind: FindingKind) -> usize {
 fn is_idle(facts: Facts<'_, '_, '_>) -> bool {
     let whole = facts.a.graph.task.is_some() && facts.a.graph.heap.bad.is_empty();
     whole
+        && facts.a.rt.module_gaps().is_empty()
         && facts.groups.groups.is_empty()
         && facts.groups.unlisted == 0
         && facts.a.graph.heap.objects() > 0
@@ -246,6 +247,42 @@ mod tests {
         ranks.dedup();
         assert_eq!(ranks.len(), FindingKind::ALL.len());
         assert!(ranks.iter().all(|r| *r < FindingKind::ALL.len()));
+    }
+
+    /// Front matter of a page: its id and the kinds of findings that it treats.
+    fn page(name: &str) -> Option<(String, Vec<String>)> {
+        let path = format!("{}/../../runbooks/{name}.md", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(path).ok()?;
+        let head = text.strip_prefix("---\n")?.split("\n---\n").next()?;
+        let value = |key: &str| head.lines().find_map(|l| l.strip_prefix(key));
+        let kinds = value("findings: [")?.strip_suffix(']')?;
+        let kinds = kinds.split(", ").filter(|k| !k.is_empty());
+        Some((
+            value("id: ")?.to_owned(),
+            kinds.map(str::to_owned).collect(),
+        ))
+    }
+
+    #[test]
+    fn every_kind_has_a_page_of_its_own() {
+        for kind in FindingKind::ALL {
+            let (id, kinds) = page(kind.as_str()).unwrap_or_else(|| panic!("no page for {kind}"));
+            assert_eq!(id, kind.as_str());
+            assert!(
+                kinds.contains(&kind.to_string()),
+                "{id} does not treat {kind}"
+            );
+        }
+    }
+
+    #[test]
+    fn pages_of_situations_treat_kinds_that_exist() {
+        for name in ["hang", "crash", "oom", "capture"] {
+            let (id, kinds) = page(name).unwrap_or_else(|| panic!("no page {name}"));
+            assert_eq!(id, name);
+            let known = |k: &String| FindingKind::ALL.iter().any(|kind| kind.as_str() == k);
+            assert!(kinds.iter().all(known), "{name}: {kinds:?}");
+        }
     }
 
     #[test]
