@@ -41,6 +41,14 @@ pub(crate) enum Command {
     Triage(ReportArgs),
     /// Merge all chains into one tree, from their roots inwards
     Tree(ReportArgs),
+    /// List the threads: what each waits for and holds, and its stack
+    Threads(ReportArgs),
+    /// List the requests that are being served
+    Requests(ReportArgs),
+    /// Show the thread pool and what is queued for it
+    Queue(ReportArgs),
+    /// List the locks that threads hold or wait for
+    Locks(ReportArgs),
     /// List async methods and tasks one by one
     Tasks(TasksArgs),
     /// Count the objects of the heap by type
@@ -80,7 +88,12 @@ impl Command {
     /// What all commands have.
     pub(crate) fn output(&self) -> &OutputArgs {
         match self {
-            Self::Triage(args) | Self::Tree(args) => &args.output,
+            Self::Triage(args)
+            | Self::Tree(args)
+            | Self::Threads(args)
+            | Self::Requests(args)
+            | Self::Queue(args)
+            | Self::Locks(args) => &args.output,
             Self::Tasks(args) => &args.output,
             Self::Heap(args) => &args.output,
             Self::Show(args) => &args.output,

@@ -10,7 +10,7 @@ use crate::output::Destination;
 use crate::progress::Progress;
 use asynctriage_clr::{Runtime, RuntimeError};
 use asynctriage_dump::{Addr, Dump, OpenOptions};
-use asynctriage_report::{self as report, Report, Severity, TextOptions};
+use asynctriage_report::{self as report, Part, Report, Severity, TextOptions};
 use asynctriage_triage::{Analysis, Options, analyse, views};
 use serde::Serialize;
 use std::path::Path;
@@ -23,6 +23,11 @@ pub(crate) fn triage(args: &ReportArgs) -> Result<Exit, CliError> {
 /// The same, with its chains as a tree.
 pub(crate) fn tree(args: &ReportArgs) -> Result<Exit, CliError> {
     whole(args, report::tree)
+}
+
+/// One part of the report; as JSON it is the whole.
+pub(crate) fn part(args: &ReportArgs, part: Part) -> Result<Exit, CliError> {
+    whole(args, |report, options| report::part(report, part, options))
 }
 
 fn whole(

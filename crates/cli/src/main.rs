@@ -9,7 +9,7 @@ mod output;
 mod progress;
 
 use args::Command;
-use asynctriage_report::printable;
+use asynctriage_report::{Part, printable};
 use errors::CliError;
 use exit::Exit;
 use std::io::Write;
@@ -47,6 +47,10 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
     match command {
         Command::Triage(args) => commands::triage(args),
         Command::Tree(args) => commands::tree(args),
+        Command::Threads(args) => commands::part(args, Part::Threads),
+        Command::Requests(args) => commands::part(args, Part::Requests),
+        Command::Queue(args) => commands::part(args, Part::Queue),
+        Command::Locks(args) => commands::part(args, Part::Locks),
         Command::Tasks(args) => commands::tasks(args),
         Command::Heap(args) => commands::heap(args),
         Command::Show(args) => commands::show(args),

@@ -21,7 +21,7 @@ mod model;
 mod text;
 
 pub use model::*;
-pub use text::{TextOptions, heap, object, printable, tasks, text, tree};
+pub use text::{Part, TextOptions, heap, object, part, printable, tasks, text, tree};
 
 /// A report as JSON: indented, keys in the order of the contract, a newline at the end.
 ///

@@ -6,6 +6,7 @@ mod escape;
 mod findings;
 mod opening;
 mod page;
+mod part;
 mod process;
 mod style;
 mod table;
@@ -19,6 +20,7 @@ mod tests;
 use crate::Report;
 use page::Page;
 
+pub use part::{Part, part};
 pub use tree::tree;
 pub use views::{heap, object, tasks};
 

@@ -91,6 +91,11 @@ impl<'a> Page<'a> {
     }
 
     /// A line that begins with `first`; when it does not fit, its further lines begin with `rest`.
+    /// How much has been written.
+    pub(crate) fn len(&self) -> usize {
+        self.out.len()
+    }
+
     pub(crate) fn line(&mut self, first: &str, rest: &str, spans: &[Span]) {
         let (first, rest) = (self.span(Role::Dim, first), self.span(Role::Dim, rest));
         let room = |prefix: &Span| self.width().saturating_sub(prefix.width()).max(16);

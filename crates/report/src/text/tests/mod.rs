@@ -54,6 +54,16 @@ fn snapshots_of_the_incident() {
 }
 
 #[test]
+fn snapshots_of_parts() {
+    for what in [Part::Threads, Part::Requests, Part::Queue, Part::Locks] {
+        let shown = part(&samples::incident(), what, &options(100));
+        insta::assert_snapshot!(format!("part_{what:?}").to_lowercase(), shown);
+    }
+    let shown = part(&samples::empty(), Part::Locks, &options(100));
+    insta::assert_snapshot!("part_locks_empty", shown);
+}
+
+#[test]
 fn snapshots_of_trees() {
     insta::assert_snapshot!("tree", tree(&samples::branches(), &options(100)));
     insta::assert_snapshot!("tree_ascii_60", tree(&samples::branches(), &ascii(60)));
