@@ -27,7 +27,9 @@ pub fn part(report: &Report, part: Part, options: &TextOptions) -> String {
         findings: findings_of(report, part),
         ..report.clone()
     };
-    findings::section(&mut head, &said);
+    if !said.findings.is_empty() {
+        findings::section(&mut head, &said);
+    }
     head.blank();
     // whoever asks for a part wants all of it
     let options = TextOptions {
