@@ -67,3 +67,177 @@ fn a_chain_goes_from_the_source_to_the_outermost_method() {
     assert_eq!(report.heap.state_machines, 2);
     assert_eq!(report.heap.invalid_objects, 0);
 }
+
+#[test]
+fn everyone_who_waits_for_one_task_is_found() {
+    let mut process = Process::new().task("tcs");
+    for _ in 0..37 {
+        process = process.method("App.Worker.Loop", 1, "tcs");
+    }
+    let report = check(&process, &["37 task-completion-source: App.Worker.Loop@1"]);
+    let group = &report.chains[0];
+    assert_eq!(group.members.len() as u64 + group.members_left_out, 37);
+}
+
+#[test]
+fn a_list_of_waiters_has_holes_and_leftovers() {
+    let process = Process::new()
+        .task("tcs")
+        .task("other")
+        .method("App.Worker.First", 0, "tcs")
+        .method("App.Worker.Second", 0, "tcs")
+        .method("App.Worker.Gone", 0, "other")
+        .removed_waiters("tcs", 3)
+        .leftover_waiter("tcs", "App.Worker.Gone#1");
+    check(
+        &process,
+        &[
+            "1 task-completion-source: App.Worker.First@0",
+            "1 task-completion-source: App.Worker.Gone@0",
+            "1 task-completion-source: App.Worker.Second@0",
+        ],
+    );
+}
+
+#[test]
+fn branches_are_chains_of_their_own() {
+    let process = Process::new()
+        .task("tcs")
+        .method("App.Cache.LoadAsync", 3, "tcs")
+        .method("App.Left.Run", 0, "App.Cache.LoadAsync#1")
+        .method("App.Right.Run", 1, "App.Cache.LoadAsync#1");
+    check(
+        &process,
+        &[
+            "1 task-completion-source: App.Cache.LoadAsync@3 < App.Left.Run@0",
+            "1 task-completion-source: App.Cache.LoadAsync@3 < App.Right.Run@1",
+        ],
+    );
+}
+
+#[test]
+fn two_methods_that_wait_for_each_other_are_a_cycle() {
+    let process = Process::new()
+        .method("App.Ping.Run", 0, "App.Pong.Run#1")
+        .method("App.Pong.Run", 0, "App.Ping.Run#1");
+    let report = check(&process, &["1 cycle: App.Ping.Run@0 < App.Pong.Run@0"]);
+    let found = report.findings.iter().map(|f| f.kind.as_str());
+    assert!(
+        found.clone().any(|k| k == "await-cycle"),
+        "{:?}",
+        found.collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn a_method_that_has_ended_waits_for_nothing() {
+    let process = Process::new()
+        .task("tcs")
+        .completed("App.Client.SendAsync")
+        .method("App.Handler.Run", 0, "tcs");
+    let report = check(&process, &["1 task-completion-source: App.Handler.Run@0"]);
+    assert!(report.rejected.is_empty(), "{:?}", report.rejected);
+}
+
+#[test]
+fn what_a_collection_left_behind_is_no_chain() {
+    let process = Process::new()
+        .task("tcs")
+        .method("App.Handler.Run", 0, "tcs")
+        .copy_of("App.Handler.Run", "App.Handler.Run#1", "tcs");
+    let report = check(&process, &["1 task-completion-source: App.Handler.Run@0"]);
+    assert_eq!(report.rejected.len(), 1, "{:?}", report.rejected);
+    assert!(report.rejected[0].reason.contains("another task"));
+}
+
+#[test]
+fn a_running_method_waits_for_nothing() {
+    let process = Process::new()
+        .task("tcs")
+        .method("App.Spinner.Run", -1, "tcs");
+    let report = check(&process, &[]);
+    assert!(report.rejected.is_empty(), "{:?}", report.rejected);
+}
+
+#[test]
+fn a_state_that_no_method_has_is_rejected() {
+    let process = Process::new()
+        .task("tcs")
+        .method("App.Handler.Odd", -77, "tcs")
+        .method("App.Handler.Run", 0, "tcs");
+    let report = check(&process, &["1 task-completion-source: App.Handler.Run@0"]);
+    assert_eq!(report.rejected.len(), 1, "{:?}", report.rejected);
+}
+
+#[test]
+fn a_chain_may_be_very_long() {
+    const DEPTH: usize = 100_000;
+    let mut process = Process::new()
+        .task("tcs")
+        .method("App.Deep.Start", 0, "tcs")
+        .method("App.Deep.Run", 0, "App.Deep.Start#1");
+    for i in 1..DEPTH {
+        process = process.method("App.Deep.Run", 0, &format!("App.Deep.Run#{i}"));
+    }
+    let report = check(
+        &process,
+        &["1 task-completion-source: App.Deep.Start@0 < App.Deep.Run@0 x100000"],
+    );
+    assert_eq!(report.heap.state_machines, DEPTH as u64 + 1);
+}
+
+#[test]
+fn what_no_root_reaches_cannot_go_on() {
+    let process = Process::new()
+        .task("tcs")
+        .lost_task("lost")
+        .method("App.Lost.Run", 0, "lost")
+        .method("App.Handler.Run", 0, "tcs");
+    check(
+        &process,
+        &[
+            "1 task-completion-source: App.Handler.Run@0",
+            "1 unreachable: App.Lost.Run@0",
+        ],
+    );
+}
+
+#[test]
+fn the_walk_goes_on_behind_torn_bytes() {
+    let process = Process::new()
+        .task("tcs")
+        .method("App.Client.SendAsync", 0, "tcs")
+        .torn(248)
+        .method("App.Handler.Run", 2, "App.Client.SendAsync#1")
+        .method("App.Handler.Run", 2, "tcs")
+        .method("App.Handler.Run", 2, "tcs");
+    let report = check(
+        &process,
+        &[
+            "1 task-completion-source: App.Client.SendAsync@0 < App.Handler.Run@2",
+            "2 task-completion-source: App.Handler.Run@2",
+        ],
+    );
+    assert_eq!(report.heap.invalid_objects, 1);
+    assert_eq!(report.heap.skipped_bytes, 248);
+    assert!(report.gaps.iter().any(|g| g.section == "heap"));
+}
+
+#[test]
+fn a_blocked_thread_is_the_end_of_its_chain() {
+    let process = Process::new()
+        .task("tcs")
+        .method("App.Client.SendAsync", 0, "tcs")
+        .blocked_thread("worker", "App.Client.SendAsync#1");
+    let report = check(
+        &process,
+        &["1 task-completion-source: App.Client.SendAsync@0 < thread 'worker'"],
+    );
+    let group = &report.chains[0];
+    assert_eq!(group.root.as_ref().map(|r| r.kind.as_str()), Some("thread"));
+    let finding = report
+        .findings
+        .iter()
+        .find(|f| f.kind.as_str() == "thread-blocked-on-task");
+    assert!(finding.is_some(), "{:#?}", report.findings);
+}
