@@ -32,6 +32,8 @@ mod flags {
 pub struct AsyncFrame {
     /// Its continuation.
     pub continuation: Addr,
+    /// What it is called, with exact generic arguments where the continuation tells them.
+    pub name: Arc<str>,
     /// Where it stands.
     pub point: Arc<ResumePoint>,
     /// Continuation.Flags.
@@ -146,9 +148,11 @@ fn frames(rt: &Runtime<'_>, innermost: Option<Addr>) -> Vec<AsyncFrame> {
 fn frame(rt: &Runtime<'_>, continuation: Addr) -> Option<AsyncFrame> {
     let info = rt.reference(continuation, "ResumeInfo")?;
     let flags = rt.field_u32(continuation, "Flags")?;
+    let point = rt.resume_point(info);
     Some(AsyncFrame {
         continuation,
-        point: rt.resume_point(info),
+        name: rt.suspended_method_name(&point, continuation),
+        point,
         flags,
         execution_context: slot(rt, continuation, flags, flags::EXECUTION_CONTEXT),
     })

@@ -123,7 +123,26 @@ impl<'r, 'd> Analysis<'r, 'd> {
     /// Those of the objects that a root of the garbage collector reaches.
     pub(crate) fn reached(&self, objects: impl IntoIterator<Item = Addr>) -> FxHashSet<Addr> {
         let heap = &self.graph.heap;
-        self.rt.reached(heap, &self.rt.roots(heap), objects)
+        let mut roots = self.rt.roots(heap);
+        roots.retain(|r| !self.is_leftover(*r));
+        self.rt.reached(heap, &roots, objects)
+    }
+
+    /// Whether a root that names something asynchronous is a stack's leftover rather than a reference in use. Stacks name
+    /// continuations only while methods suspend and resume, and places inside tasks and delegates only within their own
+    /// methods; nothing waits there.
+    fn is_leftover(&self, root: Addr) -> bool {
+        let Some(object) = self.graph.heap.object_at_or_before(root) else {
+            return false;
+        };
+        let inside = || {
+            self.graph.node(object).is_some()
+                || self
+                    .rt
+                    .type_of(object)
+                    .is_some_and(|t| self.rt.is_a(t.mt, "System.Delegate"))
+        };
+        self.rt.is_continuation(object) || (root != object && inside())
     }
 
     pub(crate) fn type_name(&self, mt: Addr) -> Arc<str> {
@@ -172,7 +191,7 @@ impl<'r, 'd> Analysis<'r, 'd> {
     /// The method whose call made the task of a chain of runtime-async methods: its outermost one.
     fn operation_method(&self, id: NodeId) -> Option<Arc<str>> {
         let frame = self.graph.operations.get(&id)?.async_frames().next_back()?;
-        Some(Arc::clone(&frame.point.name))
+        Some(Arc::clone(&frame.name))
     }
 
     /// The method of a box that has no machine in use: completed ones name it by their type alone.

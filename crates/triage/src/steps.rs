@@ -48,7 +48,7 @@ impl Analysis<'_, '_> {
     /// What a frame is called.
     pub(crate) fn step_name(&self, step: Step<'_>) -> Arc<str> {
         match step.frame {
-            Some(frame) => Arc::clone(&frame.point.name),
+            Some(frame) => Arc::clone(&frame.name),
             None => self.frame_name(step.node),
         }
     }

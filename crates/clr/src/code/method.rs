@@ -122,7 +122,7 @@ impl Runtime<'_> {
         name
     }
 
-    fn make_method_name(&self, method: &MethodRef) -> String {
+    pub(super) fn make_method_name(&self, method: &MethodRef) -> String {
         if method.kind == MethodKind::Dynamic {
             return self
                 .dynamic_name(method.desc)

@@ -2,6 +2,7 @@
 
 mod debug_info;
 mod entry_points;
+mod exact;
 mod image_points;
 mod known_points;
 mod lambdas;
@@ -31,6 +32,8 @@ pub(crate) struct CodeCache {
     entry_points: RwLock<FxHashMap<Addr, Arc<EntryPoints>>>,
     /// By MethodDesc.
     names: RwLock<FxHashMap<Addr, Arc<str>>>,
+    /// By MethodDesc and exact type.
+    exact_names: RwLock<FxHashMap<(Addr, Addr), Arc<str>>>,
     /// By ResumeInfo.
     points: RwLock<FxHashMap<Addr, Arc<ResumePoint>>>,
     /// By module.

@@ -17,7 +17,7 @@ use asynctriage_metadata::{Table, Token};
 use std::sync::Arc;
 
 /// What stands for the generic arguments of shared code.
-const CANON: &str = "__Canon";
+pub(super) const CANON: &str = "__Canon";
 
 /// How a suspension point got its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

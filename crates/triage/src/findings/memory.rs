@@ -65,7 +65,7 @@ fn retained(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
     let mut operations: Vec<_> = facts.a.graph.operations.values().collect();
     operations.sort_unstable_by_key(|o| o.frames.first().map(|f| f.continuation));
     for frame in operations.into_iter().flat_map(|o| o.async_frames()) {
-        let method = methods.entry(frame.point.name.to_string()).or_default();
+        let method = methods.entry(frame.name.to_string()).or_default();
         method.frames = method.frames.saturating_add(1);
         weigh_variables(&mut scale, frame.continuation, method);
         method.example.get_or_insert(frame.continuation);
