@@ -114,6 +114,8 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) symbols: Vec<PathBuf>,
     #[command(flatten)]
+    pub(crate) files: FileArgs,
+    #[command(flatten)]
     pub(crate) filters: FilterArgs,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
@@ -121,6 +123,18 @@ pub(crate) struct ReportArgs {
     pub(crate) gates: GateArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+/// Files that complete what a dump lacks; each is used only when its identity is that of the dumped module.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Files")]
+pub(crate) struct FileArgs {
+    /// Take modules that the dump lacks from DIR (an application's or runtime's folder); repeat for more
+    #[arg(long, value_name = "DIR")]
+    pub(crate) module_path: Vec<PathBuf>,
+    /// Take modules that the dump lacks from below DIR, at the paths they had; repeat for more
+    #[arg(long, value_name = "DIR")]
+    pub(crate) sysroot: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -139,6 +153,8 @@ pub(crate) struct TasksArgs {
     pub(crate) all: bool,
     #[command(flatten)]
     pub(crate) filters: FilterArgs,
+    #[command(flatten)]
+    pub(crate) files: FileArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
@@ -161,6 +177,8 @@ pub(crate) struct HeapArgs {
     #[arg(long, conflicts_with = "limit")]
     pub(crate) all: bool,
     #[command(flatten)]
+    pub(crate) files: FileArgs,
+    #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
 
@@ -181,6 +199,8 @@ pub(crate) struct ShowArgs {
     /// Print the values of fields and strings; they may be secrets of the process
     #[arg(long)]
     pub(crate) show_values: bool,
+    #[command(flatten)]
+    pub(crate) files: FileArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

@@ -1,7 +1,7 @@
 //! What each command does: open the dump, ask the library, print the answer.
 
 use crate::args::{
-    Format, GateArgs, HeapArgs, HeapSort, OutputArgs, ReportArgs, ShowArgs, TasksArgs,
+    FileArgs, Format, GateArgs, HeapArgs, HeapSort, OutputArgs, ReportArgs, ShowArgs, TasksArgs,
 };
 use crate::errors::CliError;
 use crate::exit::Exit;
@@ -10,6 +10,7 @@ use crate::output::Destination;
 use crate::progress::Progress;
 use asynctriage_clr::{Runtime, RuntimeError};
 use asynctriage_dump::{Addr, Dump, OpenOptions};
+use asynctriage_image::ImageFiles;
 use asynctriage_report::{self as report, Part, Report, Severity, TextOptions};
 use asynctriage_triage::{Analysis, Options, analyse, views};
 use serde::Serialize;
@@ -36,7 +37,7 @@ fn whole(
 ) -> Result<Exit, CliError> {
     let destination = Destination::new(&args.output, &args.dump)?;
     let progress = Progress::start("reading the dump");
-    let dump = open(&args.dump)?;
+    let dump = open(&args.dump, &args.files)?;
     let options = Options {
         members: if args.limits.all {
             usize::MAX
@@ -70,7 +71,7 @@ fn gate(report: &Report, gates: &GateArgs) -> Exit {
 pub(crate) fn tasks(args: &TasksArgs) -> Result<Exit, CliError> {
     let destination = Destination::new(&args.output, &args.dump)?;
     let progress = Progress::start("reading the dump");
-    let dump = open(&args.dump)?;
+    let dump = open(&args.dump, &args.files)?;
     let runtime = Runtime::open(&dump).map_err(no_runtime)?;
     let options = views::TaskOptions {
         completed: args.completed,
@@ -94,7 +95,7 @@ pub(crate) fn tasks(args: &TasksArgs) -> Result<Exit, CliError> {
 pub(crate) fn heap(args: &HeapArgs) -> Result<Exit, CliError> {
     let destination = Destination::new(&args.output, &args.dump)?;
     let progress = Progress::start("reading the dump");
-    let dump = open(&args.dump)?;
+    let dump = open(&args.dump, &args.files)?;
     let runtime = Runtime::open(&dump).map_err(no_runtime)?;
     let mut report = views::heap(&runtime, &args.types, usize::MAX);
     match args.sort {
@@ -116,7 +117,7 @@ pub(crate) fn heap(args: &HeapArgs) -> Result<Exit, CliError> {
 pub(crate) fn show(args: &ShowArgs) -> Result<Exit, CliError> {
     let destination = Destination::new(&args.output, &args.dump)?;
     let progress = Progress::start("reading the dump");
-    let dump = open(&args.dump)?;
+    let dump = open(&args.dump, &args.files)?;
     let runtime = Runtime::open(&dump).map_err(no_runtime)?;
     let options = views::ObjectOptions {
         limit: limit(args.limit, args.all),
@@ -145,12 +146,19 @@ fn limit(limit: usize, all: bool) -> usize {
     if all { usize::MAX } else { limit }
 }
 
-fn open(path: &Path) -> Result<Dump, CliError> {
-    Dump::open(path, &OpenOptions::default()).map_err(|e| {
+fn open(path: &Path, files: &FileArgs) -> Result<Dump, CliError> {
+    let mut dump = Dump::open(path, &OpenOptions::default()).map_err(|e| {
         let message = format!("{} cannot be analysed", path.display());
         let remedy = e.remedy();
         CliError::new(Exit::Input, message, remedy).because(e)
-    })
+    })?;
+    let with_folders = files
+        .module_path
+        .iter()
+        .fold(ImageFiles::new(), ImageFiles::module_path);
+    let found = files.sysroot.iter().fold(with_folders, ImageFiles::sysroot);
+    found.complete(&mut dump);
+    Ok(dump)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
