@@ -199,7 +199,8 @@ fn shape(rt: &Runtime<'_>, ty: &Arc<Type>) -> Option<Shape> {
     };
     let fields = rt.instance_fields(ty);
     let first = |names: &[&str]| names.iter().find_map(|n| fields.get(*n));
-    let (state, builder) = (first(&STATE_FIELDS)?, first(&BUILDER_FIELDS)?);
+    let named = || Some((first(&STATE_FIELDS)?, first(&BUILDER_FIELDS)?));
+    let (state, builder) = named().or_else(|| first_fields(rt, &place))?;
     let words_of = |field: &Field, most| place.extent(rt, field).div_euclid(8).clamp(1, most);
     let awaiters = place.fields(rt).into_iter().filter(|f| is_awaiter(&f.name));
     Some(Shape {
@@ -217,6 +218,22 @@ fn shape(rt: &Runtime<'_>, ty: &Arc<Type>) -> Option<Shape> {
             })
             .collect(),
     })
+}
+
+/// State and builder of a type whose metadata is missing: the compilers of C# declare them first, in this order. The box
+/// that the builder has to name shows whether it is so.
+fn first_fields<'p>(rt: &Runtime<'_>, place: &'p Place) -> Option<(&'p Field, &'p Field)> {
+    if rt.module(place.ty.module).metadata.is_some() {
+        return None;
+    }
+    let mut own: Vec<&Field> = place.fields(rt);
+    own.retain(|f| f.module == place.ty.module);
+    own.sort_unstable_by_key(|f| f.rid);
+    let [state, builder, ..] = own.as_slice() else {
+        return None;
+    };
+    let fit = state.kind == FieldKind::Primitive(4) && builder.kind == FieldKind::ValueType;
+    fit.then_some((*state, *builder))
 }
 
 /// `<>u__1` by C#, `$A0` by Visual Basic.

@@ -57,7 +57,7 @@ impl FieldKind {
 /// A field of a type.
 #[derive(Clone, Debug)]
 pub struct Field {
-    /// Name in the metadata; empty when that cannot be read.
+    /// Name in the metadata; its token, as `0x04000012`, when that cannot be read.
     pub name: Arc<str>,
     /// Offset in bytes: from behind the MethodTable word of an object, from the start of a value type. For statics,
     /// from the start of the area of the field's kind.
@@ -409,8 +409,7 @@ impl Runtime<'_> {
                 .metadata
                 .as_ref()
                 .and_then(|md| md.field(rid))
-                .map(|f| f.name)
-                .unwrap_or_default();
+                .map_or_else(|| format!("0x04{rid:06x}"), |f| f.name);
             Some(Field {
                 name: name.into(),
                 offset: u64::from(d2 & 0x07ff_ffff),
