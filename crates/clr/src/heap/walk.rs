@@ -19,6 +19,11 @@ const MAX_BAD: usize = 1000;
 /// An object larger than this is a torn size: the runtime's limit for one array is 2 GiB of elements of 8 bytes.
 const MAX_OBJECT: u64 = 1 << 35;
 
+/// A segment may be this much larger than what the dump holds of it; beyond, its end is not believed.
+const MOSTLY_ABSENT: u64 = 1024;
+/// A segment of this many bytes is believed whatever the dump holds of it.
+const SMALL_SEGMENT: u64 = 64 << 20;
+
 /// Types remembered by the hot loop.
 const RECENT: usize = 256;
 
@@ -152,6 +157,16 @@ fn finish(shape: HeapShape, mut tally: Tally) -> Heap {
     }
 }
 
+/// The largest segment that is believed when the dump holds `readable` bytes of it: a damaged end must not make the
+/// bitmap larger than the dump many times over.
+fn believable(readable: u64) -> u64 {
+    match readable {
+        // nothing is kept of such a segment
+        0 => u64::MAX,
+        n => n.saturating_mul(MOSTLY_ABSENT).max(SMALL_SEGMENT),
+    }
+}
+
 struct Walker<'a, 'd> {
     rt: &'a Runtime<'d>,
     shape: &'a HeapShape,
@@ -170,12 +185,24 @@ enum Stop {
 impl Walker<'_, '_> {
     fn segment(mut self, index: usize, segment: &Segment) -> Tally {
         let len = segment.end.since(segment.start).unwrap_or(0);
-        let readable_len = if self.rt.memory.run(segment.start) >= len {
+        let readable = if self.rt.memory.run(segment.start) >= len {
             len
         } else {
             self.readable_within(segment)
         };
-        let mut starts = Bits::for_bytes(if readable_len == 0 { 0 } else { len });
+        let believed = len.min(believable(readable));
+        if believed < len {
+            self.tally.bad.push(BadObject {
+                addr: segment.start + believed,
+                skipped: len.saturating_sub(believed),
+                absent: true,
+            });
+        }
+        let segment = &Segment {
+            end: segment.start + believed,
+            ..*segment
+        };
+        let mut starts = Bits::for_bytes(if readable == 0 { 0 } else { believed });
         let mut at = segment.start;
         while at < segment.end {
             let run = self
@@ -196,15 +223,14 @@ impl Walker<'_, '_> {
         self.tally
     }
 
-    /// Bytes of a segment that are in the dump at all: a hostile segment must not make the bitmap large.
+    /// Bytes of a segment that are in the dump at all.
     fn readable_within(&self, segment: &Segment) -> u64 {
-        self.rt
-            .dump
-            .memory
-            .ranges()
-            .filter(|(start, len)| *start < segment.end && *start + *len > segment.start)
-            .map(|(_, len)| len)
-            .fold(0, u64::saturating_add)
+        let inside = |(start, len): (Addr, u64)| {
+            let end = (start + len).min(segment.end);
+            end.since(start.max(segment.start)).unwrap_or(0)
+        };
+        let ranges = self.rt.dump.memory.ranges();
+        ranges.map(inside).fold(0, u64::saturating_add)
     }
 
     /// Walks bytes that stand side by side; the hot loop.
@@ -389,5 +415,18 @@ impl Walker<'_, '_> {
             }
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_is_believed_in_proportion_to_what_is_there() {
+        assert_eq!(believable(0), u64::MAX);
+        assert_eq!(believable(4096), SMALL_SEGMENT, "a page of a small one");
+        assert_eq!(believable(1 << 20), 1 << 30);
+        assert_eq!(believable(u64::MAX), u64::MAX);
     }
 }
