@@ -457,3 +457,40 @@ struct Written {
     first: u64,
     status: Vec<Status>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_process_is_the_same_dump() {
+        let build = || {
+            let process = Process::new()
+                .task("tcs")
+                .method("App.First.Run", 0, "tcs")
+                .method("App.Second.Run", 0, "tcs")
+                .blocked_thread("worker", "App.Second.Run#1");
+            process.build()
+        };
+        assert_eq!(build(), build());
+    }
+
+    #[test]
+    fn a_large_heap_takes_several_regions() {
+        let segments = |process: Process| {
+            let core = process.build();
+            u16::from_le_bytes([core[56], core[57]])
+        };
+        let few = segments(Process::new().task("tcs"));
+        let many = (0..30_000).fold(Process::new().task("tcs"), |process, _| {
+            process.method("App.First.Run", 0, "tcs")
+        });
+        assert!(segments(many) > few, "a segment for each region");
+    }
+
+    #[test]
+    #[should_panic(expected = "nothing is called nobody")]
+    fn what_is_awaited_must_exist() {
+        let _ = Process::new().method("App.First.Run", 0, "nobody").build();
+    }
+}

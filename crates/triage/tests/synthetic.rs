@@ -241,3 +241,29 @@ fn a_blocked_thread_is_the_end_of_its_chain() {
         .find(|f| f.kind.as_str() == "thread-blocked-on-task");
     assert!(finding.is_some(), "{:#?}", report.findings);
 }
+
+#[test]
+fn a_cut_dump_says_so_and_keeps_what_is_left() {
+    // the last page holds the metadata of the program
+    let mut bytes = Process::new()
+        .task("tcs")
+        .method("App.Client.SendAsync", 0, "tcs")
+        .method("App.Handler.Run", 2, "App.Client.SendAsync#1")
+        .build();
+    bytes.truncate(bytes.len() - 4096);
+    let dump = Dump::from_bytes(bytes).expect("a core");
+    let report = analyse(&dump, &Options::default()).expect("a runtime");
+    assert!(report.dump.truncated);
+    assert!(
+        report.gaps.iter().any(|g| g.section == "names"),
+        "{:#?}",
+        report.gaps
+    );
+    assert_eq!(report.chains.len(), 1, "{:#?}", report.chains);
+    let frames = &report.chains[0].frames;
+    assert_eq!(frames.len(), 2, "{frames:#?}");
+    assert!(
+        frames.iter().all(|f| f.method.contains("App!0x02")),
+        "{frames:#?}"
+    );
+}
