@@ -85,16 +85,19 @@ impl Runtime<'_> {
             .and_then(|o| self.memory.ptr(info + o))
             .and_then(Addr::non_null);
         let by_list = || Some(listed.as_ref()?.image + u64::from(listed.as_ref()?.point.ip));
-        let named_by = if in_dump.is_some() {
+        let look_up = |ip: Addr| {
+            let code = self.code_at(ip)?;
+            let method = self.method_of_desc(code.desc)?;
+            Some((ip, code, method))
+        };
+        // bytes of a file laid under the dump may not be relocated: then only the list tells
+        let found = in_dump.and_then(look_up);
+        let named_by = if found.is_some() {
             NamedBy::Image
         } else {
             NamedBy::List
         };
-        let in_code = in_dump.or_else(by_list).and_then(|ip| {
-            let code = self.code_at(ip)?;
-            let method = self.method_of_desc(code.desc)?;
-            Some((ip, code, method))
-        });
+        let in_code = found.or_else(|| by_list().and_then(look_up));
         let mut point = ResumePoint {
             info,
             method: None,

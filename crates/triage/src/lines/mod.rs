@@ -166,18 +166,35 @@ impl Lines {
         symbols
     }
 
-    /// The modules of the application whose lines were wanted and are not known.
+    /// What was wanted of modules of the application and is not known: lines, awaited calls.
     pub(crate) fn gaps(&self, rt: &Runtime<'_>) -> Vec<Gap> {
         let modules = self.modules.borrow();
         let named = modules
             .iter()
-            .map(|(addr, symbols)| (rt.module(*addr).name.clone(), symbols));
+            .map(|(addr, symbols)| (*addr, rt.module(*addr).name.clone(), symbols));
         let mut out: Vec<Gap> = named
-            .filter(|(name, _)| !is_framework(name))
-            .filter_map(|(name, symbols)| symbols.gap(name))
+            .filter(|(_, name, _)| !is_framework(name))
+            .flat_map(|(addr, name, symbols)| [symbols.gap(&name), self.il_gap(addr, &name)])
+            .flatten()
             .collect();
         out.sort_by(|a, b| a.place.cmp(&b.place));
         out
+    }
+
+    fn il_gap(&self, module: Addr, name: &str) -> Option<Gap> {
+        let awaits = self.awaits.borrow();
+        let lacking = awaits
+            .iter()
+            .filter(|((of, _), awaits)| *of == module && awaits.is_none())
+            .count();
+        (lacking > 0).then(|| Gap {
+            section: "chains",
+            place: name.to_owned(),
+            why: format!(
+                "what {lacking} of its methods await is not known: their IL is not in the dump"
+            ),
+            remedy: format!("give --module-path DIR with {name}.dll of this very build"),
+        })
     }
 }
 
@@ -198,7 +215,7 @@ impl Symbols {
         agree
     }
 
-    fn gap(&self, module: String) -> Option<Gap> {
+    fn gap(&self, module: &str) -> Option<Gap> {
         let (why, remedy) = match &self.pdb {
             Ok(pdb) if self.contradicted.get() => (
                 format!(
@@ -212,7 +229,7 @@ impl Symbols {
         };
         Some(Gap {
             section: "chains",
-            place: module,
+            place: module.to_owned(),
             why,
             remedy,
         })
