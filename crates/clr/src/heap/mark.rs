@@ -30,6 +30,18 @@ impl Runtime<'_> {
         roots: &[Addr],
         wanted: impl IntoIterator<Item = Addr>,
     ) -> FxHashSet<Addr> {
+        self.reached_around(heap, roots, &[], wanted)
+    }
+
+    /// The same without going through some objects, as if they held no references.
+    #[must_use]
+    pub fn reached_around(
+        &self,
+        heap: &Heap,
+        roots: &[Addr],
+        barred: &[Addr],
+        wanted: impl IntoIterator<Item = Addr>,
+    ) -> FxHashSet<Addr> {
         let wanted: Vec<Addr> = wanted.into_iter().filter(|w| heap.is_object(*w)).collect();
         let marker = Marker {
             rt: self,
@@ -40,6 +52,10 @@ impl Runtime<'_> {
             done: AtomicBool::new(wanted.is_empty()),
             tasks: AtomicUsize::new(0),
         };
+        // what is marked already is not looked into
+        for object in barred.iter().filter(|b| heap.is_object(**b)) {
+            marker.mark(*object);
+        }
         let objects: Vec<Addr> = roots
             .iter()
             .filter_map(|r| marker.object_of(*r))

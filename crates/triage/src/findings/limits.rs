@@ -127,7 +127,7 @@ fn semaphore(
     };
     let sync = if threads > 0 {
         format!(
-            " ({} of them {} synchronously)",
+            " ({} {} synchronously)",
             several(threads, "thread"),
             verb(threads, "waits", "wait")
         )
@@ -152,7 +152,7 @@ fn semaphore(
             Confidence::Possible
         },
         title: format!(
-            "SemaphoreSlim{name}: {of} free, {} wait",
+            "SemaphoreSlim{name}: {of} free, {}",
             several(count, "waiter")
         ),
         text: format!(
@@ -322,8 +322,9 @@ fn full_channels(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
                 severity: Severity::Warning,
                 confidence: Confidence::Likely,
                 title: format!(
-                    "Channel{name} is full ({items} of {capacity}): {} wait",
-                    several(count, "writer")
+                    "Channel{name} is full ({items} of {capacity}): {} {}",
+                    several(count, "writer"),
+                    verb(count, "waits", "wait")
                 ),
                 text: format!(
                     "A bounded channel{name} holds {items} of {capacity} items, {}{by} {} for space; {consumer}.",

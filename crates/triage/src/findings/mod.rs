@@ -9,6 +9,7 @@ pub(crate) mod deadlocks;
 mod limits;
 pub(crate) mod locks;
 mod memory;
+mod never;
 mod pool;
 mod ready;
 mod tasks;
@@ -35,10 +36,11 @@ const MAX_NAMES: usize = 20;
 
 /// All findings, the best explanation first.
 pub(crate) fn all(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
-    let families: [fn(Facts<'_, '_, '_>) -> Vec<Finding>; 11] = [
+    let families: [fn(Facts<'_, '_, '_>) -> Vec<Finding>; 12] = [
         crash::find,
         deadlocks::find,
         cycles::find,
+        never::find,
         pool::find,
         bottleneck::find,
         limits::find,

@@ -1,0 +1,149 @@
+//! Waits that nothing can end: nobody is left who could complete what is awaited.
+//!
+//! A promise can be completed by whoever can reach it. The heap is marked from the roots without passing through the
+//! methods that wait for it, as those cannot run before it is complete. What is not reached then stays incomplete for
+//! ever. Promises whose waiters could complete one another are tested together: the set shrinks until it is stable.
+
+use super::{Draft, Facts, fact, listed, several, verb};
+use asynctriage_async_graph::NodeId;
+use asynctriage_dump::Addr;
+use asynctriage_report::{
+    ChainGroup, Confidence, Finding, FindingKind, LeafKind, RootKind, Severity,
+};
+use rustc_hash::FxHashSet;
+
+/// Promises that are tested.
+const MAX_PROMISES: usize = 100_000;
+/// Rounds until the set must be stable; without an end nothing is claimed.
+const MAX_ROUNDS: usize = 6;
+/// Methods that a finding names.
+const MAX_METHODS: usize = 8;
+
+pub(super) fn find(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
+    let lost = lost_promises(facts);
+    if lost.is_empty() {
+        return Vec::new();
+    }
+    let groups = facts.groups.groups.iter().zip(&facts.groups.tallies);
+    groups
+        .filter(|(group, _)| is_missed(group))
+        .filter_map(|(group, tally)| {
+            let mine: Vec<NodeId> = tally
+                .leaves
+                .keys()
+                .copied()
+                .filter(|id| lost.contains(id))
+                .collect();
+            let count: u64 = mine
+                .iter()
+                .filter_map(|id| tally.leaves.get(id))
+                .fold(0, |sum, n| sum.saturating_add(*n));
+            let first = mine.iter().min().copied()?;
+            let requests = !tally.requests.is_empty();
+            Some(describe(facts, group, first, count, requests))
+        })
+        .collect()
+}
+
+/// Whether anybody waits for the end of the chains: what nobody misses was given up, and hangs nobody.
+fn is_missed(group: &ChainGroup) -> bool {
+    let kind = group.root.as_ref().map_or(RootKind::None, |r| r.kind);
+    !matches!(
+        kind,
+        RootKind::None | RootKind::AsyncVoid | RootKind::Activity
+    )
+}
+
+/// Promises at the end of chains that no root reaches except through those who wait for them.
+fn lost_promises(facts: Facts<'_, '_, '_>) -> FxHashSet<NodeId> {
+    let graph = &facts.a.graph;
+    let groups = facts.groups.groups.iter().zip(&facts.groups.tallies);
+    let mut suspects: FxHashSet<NodeId> = groups
+        .filter(|(g, _)| g.leaf.kind == LeafKind::TaskCompletionSource)
+        .flat_map(|(_, tally)| tally.leaves.keys().copied())
+        .take(MAX_PROMISES)
+        .collect();
+    let roots = facts.a.rt.roots(&graph.heap);
+    for _ in 0..MAX_ROUNDS {
+        if suspects.is_empty() {
+            return suspects;
+        }
+        let barred = waiters_of(facts, &suspects);
+        let objects = suspects.iter().filter_map(|id| graph.object(*id));
+        let reached =
+            facts
+                .a
+                .rt
+                .reached_around(&graph.heap, &roots, &barred, objects.map(|n| n.addr));
+        let before = suspects.len();
+        suspects.retain(|id| {
+            graph
+                .object(*id)
+                .is_some_and(|n| !reached.contains(&n.addr))
+        });
+        if suspects.len() == before {
+            return suspects;
+        }
+    }
+    FxHashSet::default()
+}
+
+/// The objects of everything that waits for some nodes, directly or through others.
+fn waiters_of(facts: Facts<'_, '_, '_>, nodes: &FxHashSet<NodeId>) -> Vec<Addr> {
+    let graph = &facts.a.graph;
+    let mut seen: FxHashSet<NodeId> = FxHashSet::default();
+    let mut todo: Vec<NodeId> = nodes.iter().copied().collect();
+    while let Some(id) = todo.pop() {
+        todo.extend(graph.waiters(id).filter(|w| seen.insert(*w)));
+    }
+    seen.into_iter()
+        .filter(|id| !nodes.contains(id))
+        .filter_map(|id| graph.object(id))
+        .map(|n| n.addr)
+        .collect()
+}
+
+fn describe(
+    facts: Facts<'_, '_, '_>,
+    group: &ChainGroup,
+    first: NodeId,
+    count: u64,
+    requests: bool,
+) -> Finding {
+    let methods: Vec<&str> = group
+        .frames
+        .iter()
+        .filter(|f| f.await_index.is_some())
+        .take(MAX_METHODS)
+        .map(|f| f.method.as_str())
+        .collect();
+    let node = facts.a.graph.object(first);
+    let name = node
+        .map(|n| facts.a.type_name(n.mt).to_string())
+        .unwrap_or_default();
+    Draft {
+        kind: FindingKind::NeverCompletes,
+        severity: if requests { Severity::Critical } else { Severity::Warning },
+        confidence: Confidence::Likely,
+        title: format!(
+            "{} of {} {} for what nothing can complete",
+            several(count, "chain"),
+            methods.first().copied().unwrap_or("a method"),
+            verb(count, "waits", "wait")
+        ),
+        text: format!(
+            "{} ({}) {} for a TaskCompletionSource that no root reaches except through the waiting methods themselves: nobody is left who could complete it. Roots are stacks, registers, handles, statics, thread statics, pinned and frozen objects.",
+            several(count, "chain"),
+            listed(&methods),
+            verb(count, "waits", "wait")
+        ),
+        next: "find where the TaskCompletionSource is made and which path forgets to complete it",
+        runbook: "never-completes",
+        evidence: vec![fact(
+            format!("{name} is not complete and not reached"),
+            node.map(|n| n.addr),
+            "marking from the roots, without passing through the methods that wait for it",
+        )],
+    }
+    .with_chains(vec![group.id.clone()])
+}
