@@ -20,6 +20,8 @@ mod flags {
 const TYPE_DESC: u64 = 2;
 /// Generic arguments nested deeper than this are cut off in names.
 const MAX_NAME_DEPTH: u32 = 12;
+/// Bytes after which further generic arguments are cut off in a name.
+const MAX_NAME: usize = 16 << 10;
 /// Base classes above one another.
 const MAX_PARENTS: usize = 64;
 const MAX_FIELDS: u64 = 1 << 14;
@@ -127,6 +129,28 @@ impl Type {
     }
 }
 
+/// How much may still be written of a name: damaged types may be their own arguments, many times over.
+struct Room {
+    depth: u32,
+    bytes: usize,
+}
+
+impl Room {
+    fn new() -> Self {
+        Self {
+            depth: MAX_NAME_DEPTH,
+            bytes: MAX_NAME,
+        }
+    }
+
+    /// Takes bytes; whether there were as many.
+    fn take(&mut self, bytes: usize) -> bool {
+        let rest = self.bytes.checked_sub(bytes);
+        self.bytes = rest.unwrap_or(0);
+        rest.is_some()
+    }
+}
+
 #[derive(Default)]
 pub(crate) struct TypeCache {
     by_mt: RwLock<FxHashMap<Addr, Option<Arc<Type>>>>,
@@ -229,14 +253,14 @@ impl Runtime<'_> {
     pub fn name(&self, ty: &Type) -> Arc<str> {
         Arc::clone(
             ty.name
-                .get_or_init(|| self.make_name(ty, MAX_NAME_DEPTH).into()),
+                .get_or_init(|| self.make_name(ty, &mut Room::new()).into()),
         )
     }
 
     /// The full name of a type handle, TypeDescs included.
     #[must_use]
     pub fn handle_name(&self, handle: Addr) -> String {
-        self.handle_name_at(handle, MAX_NAME_DEPTH)
+        self.handle_name_at(handle, &mut Room::new())
     }
 
     /// The name of the generic definition, as ``System.Collections.Generic.List`1``: nested types behind `+`.
@@ -267,10 +291,17 @@ impl Runtime<'_> {
         })
     }
 
-    fn make_name(&self, ty: &Type, depth: u32) -> String {
-        let Some(deeper) = depth.checked_sub(1) else {
+    fn make_name(&self, ty: &Type, room: &mut Room) -> String {
+        let Some(depth) = room.depth.checked_sub(1) else {
             return "...".into();
         };
+        let outer = std::mem::replace(&mut room.depth, depth);
+        let name = self.make_name_inside(ty, room);
+        room.depth = outer;
+        name
+    }
+
+    fn make_name_inside(&self, ty: &Type, room: &mut Room) -> String {
         if ty.is_array() {
             let element = self
                 .memory
@@ -278,17 +309,15 @@ impl Runtime<'_> {
                 .unwrap_or_default();
             return format!(
                 "{}{}",
-                self.handle_name_at(element, deeper),
+                self.handle_name_at(element, room),
                 self.rank_suffix(ty)
             );
         }
         let mut name = self.make_definition_name(ty);
+        room.take(name.len());
         let args = self.type_args(ty);
         if !args.is_empty() {
-            let args: Vec<_> = args
-                .iter()
-                .map(|a| self.handle_name_at(*a, deeper))
-                .collect();
+            let args: Vec<_> = args.iter().map(|a| self.handle_name_at(*a, room)).collect();
             name.push('<');
             name.push_str(&args.join(","));
             name.push('>');
@@ -296,28 +325,36 @@ impl Runtime<'_> {
         name
     }
 
-    fn handle_name_at(&self, handle: Addr, depth: u32) -> String {
+    fn handle_name_at(&self, handle: Addr, room: &mut Room) -> String {
+        if !room.take(1) {
+            return "...".into();
+        }
         if handle.0 & TYPE_DESC != 0 {
-            return self.type_desc_name(handle.without(3), depth);
+            return self.type_desc_name(handle.without(3), room);
         }
         let Some(ty) = self.ty(handle) else {
             return format!("type {handle}");
         };
         match ty.name.get() {
-            Some(known) => known.to_string(),
-            None => self.make_name(&ty, depth),
+            Some(known) if room.take(known.len()) => known.to_string(),
+            Some(_) => "...".into(),
+            None => self.make_name(&ty, room),
         }
     }
 
     /// Pointers, references and type variables: CorElementType in the low byte of the first word (9.0 to 11.0).
-    fn type_desc_name(&self, desc: Addr, depth: u32) -> String {
+    fn type_desc_name(&self, desc: Addr, room: &mut Room) -> String {
         let code = self.memory.u32(desc).unwrap_or(0) & 0xff;
-        let inner = || {
+        let mut inner = || {
+            let Some(depth) = room.depth.checked_sub(1) else {
+                return "...".into();
+            };
             let offset = self.layout().get("ParamTypeDesc", "TypeArg").unwrap_or(16);
             let arg = self.memory.ptr(desc + offset).unwrap_or_default();
-            depth
-                .checked_sub(1)
-                .map_or_else(|| "...".into(), |d| self.handle_name_at(arg, d))
+            let outer = std::mem::replace(&mut room.depth, depth);
+            let name = self.handle_name_at(arg, room);
+            room.depth = outer;
+            name
         };
         match code {
             0x0f => format!("{}*", inner()),

@@ -244,9 +244,10 @@ impl Walker<'_, '_> {
                 && at >= pointer
             {
                 if at == pointer {
-                    at = (limit + CONTEXT_SLACK).min(segment.end);
+                    // a damaged limit must not lead backwards
+                    at = (limit + CONTEXT_SLACK).min(segment.end).max(at + 8);
                 }
-                context = self.next_context(if at == pointer { at + 1 } else { at });
+                context = self.next_context(at);
                 continue;
             }
             let Some(offset) = at.since(start).and_then(|o| usize::try_from(o).ok()) else {
