@@ -42,7 +42,7 @@ fn report(dump: &Dump) -> Result<String> {
     let options = Options {
         members: usize::MAX,
         idle_too: true,
-        timings: false,
+        ..Options::default()
     };
     let report = Report {
         dump: Default::default(),

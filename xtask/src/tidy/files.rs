@@ -3,7 +3,7 @@
 use super::tree::{File, Tree};
 
 /// Largest file in bytes; the small real dumps are what comes closest.
-const MAX_BYTES: u64 = 600 << 10;
+const MAX_BYTES: u64 = 1 << 20;
 /// Lines after which a source file has more than one subject.
 const MAX_LINES: usize = 800;
 /// Traces of where the text was written, and addresses that only belong into the lock file; in two halves so that this
