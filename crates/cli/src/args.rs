@@ -113,6 +113,12 @@ pub(crate) struct ReportArgs {
     /// Look for symbol files (portable PDBs) in DIR, too: side by side or as a symbol store; repeat for more
     #[arg(long, value_name = "DIR")]
     pub(crate) symbols: Vec<PathBuf>,
+    /// Show what each waiting method keeps: its parameters and locals
+    #[arg(long)]
+    pub(crate) locals: bool,
+    /// Print texts among them; they may be secrets of the process
+    #[arg(long, requires = "locals")]
+    pub(crate) show_values: bool,
     #[command(flatten)]
     pub(crate) files: FileArgs,
     #[command(flatten)]

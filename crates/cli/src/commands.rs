@@ -46,7 +46,10 @@ fn whole(
         },
         idle_too: args.limits.all,
         timings: args.timings,
-        symbols: args.symbols.clone(),
+        // symbols often lie beside the images
+        symbols: [args.symbols.as_slice(), &args.files.module_path].concat(),
+        locals: args.locals,
+        values: args.show_values,
     };
     let mut report = analyse(&dump, &options).map_err(no_runtime)?;
     report.dump.path = args.dump.display().to_string();

@@ -53,6 +53,9 @@ pub(crate) struct Groups {
 pub(crate) struct Wanted {
     pub(crate) idle_too: bool,
     pub(crate) members: usize,
+    /// What the frames keep, and whether with the values of texts.
+    pub(crate) locals: bool,
+    pub(crate) values: bool,
 }
 
 impl Analysis<'_, '_> {
@@ -197,7 +200,7 @@ impl Analysis<'_, '_> {
         let frames = group
             .paths
             .first()
-            .map(|(path, ..)| self.frames(path))
+            .map(|(path, ..)| self.frames(path, wanted))
             .unwrap_or_default();
         let several = |texts: &FxHashMap<String, u64>| texts.len() > 1;
         let members: Vec<Member> = group
@@ -240,7 +243,7 @@ impl Analysis<'_, '_> {
         objects.map(|o| Address(o.0)).collect()
     }
 
-    fn frames(&self, path: &Path) -> Vec<Frame> {
+    fn frames(&self, path: &Path, wanted: Wanted) -> Vec<Frame> {
         let mut out: Vec<Frame> = Vec::new();
         let mut below = (!path.cycle).then_some(path.leaf);
         let blocked = path.blocked.map(|node| Step { node, frame: None });
@@ -253,7 +256,14 @@ impl Analysis<'_, '_> {
                 {
                     last.repeat = last.repeat.saturating_add(1);
                 }
-                _ => out.push(frame),
+                _ => out.push(Frame {
+                    locals: if wanted.locals {
+                        self.step_variables(step, wanted.values)
+                    } else {
+                        Vec::new()
+                    },
+                    ..frame
+                }),
             }
         }
         out

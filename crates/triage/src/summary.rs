@@ -28,6 +28,10 @@ pub struct Options {
     pub timings: bool,
     /// Folders with symbol files, besides those of the modules.
     pub symbols: Vec<PathBuf>,
+    /// What each frame keeps: parameters and locals.
+    pub locals: bool,
+    /// The texts among them as they are, not only their length.
+    pub values: bool,
 }
 
 impl Default for Options {
@@ -37,6 +41,8 @@ impl Default for Options {
             idle_too: false,
             timings: false,
             symbols: Vec::new(),
+            locals: false,
+            values: false,
         }
     }
 }
@@ -54,6 +60,8 @@ pub fn analyse(dump: &Dump, options: &Options) -> Result<Report, RuntimeError> {
     let groups = analysis.groups(Wanted {
         idle_too: options.idle_too,
         members: options.members,
+        locals: options.locals,
+        values: options.values,
     });
     clock.lap("chains");
     let mut report = analysis.report(groups);

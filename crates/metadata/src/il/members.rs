@@ -149,8 +149,9 @@ impl<S: Source> Metadata<S> {
         hoisted_local(&name)?.source_name().map(str::to_owned)
     }
 
-    /// The name of an argument of a method; 0 is `this` where there is one.
-    pub(super) fn argument_name(&self, method: u32, number: u16) -> Option<String> {
+    /// The name of an argument of a method, by its number; 0 is `this` where there is one.
+    #[must_use]
+    pub fn argument_name(&self, method: u32, number: u16) -> Option<String> {
         let definition = self.method(method)?;
         let sequence = if definition.is_static() {
             number.checked_add(1)?

@@ -98,6 +98,30 @@ pub struct Frame {
     /// How the frame was found, when that is not the usual way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<String>,
+    /// Parameters and locals that the frame keeps in one member of the group, when they are asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub locals: Vec<Local>,
+}
+
+/// A parameter or local of a suspended method.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Local {
+    /// Its name in the source.
+    pub name: String,
+    /// Type of what it holds.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub type_name: Option<String>,
+    /// What it holds; of texts only the length, unless values are asked for. Empty when its form is not known.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub value: String,
+    /// Size of the object that it refers to, in bytes, without what that refers to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// The object that it refers to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<Address>,
 }
 
 impl Default for Frame {
@@ -116,6 +140,7 @@ impl Default for Frame {
             is_framework: false,
             delegate: None,
             evidence: None,
+            locals: Vec::new(),
         }
     }
 }

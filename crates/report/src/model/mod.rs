@@ -9,7 +9,7 @@ mod report;
 mod views;
 
 pub use address::{Address, ParseAddressError};
-pub use chain::{ChainGroup, Details, Frame, Leaf, Member, Root, Verdict, Waiting};
+pub use chain::{ChainGroup, Details, Frame, Leaf, Local, Member, Root, Verdict, Waiting};
 pub use finding::{Evidence, Finding};
 pub use kinds::{
     Confidence, DumpFormat, FindingKind, FrameKind, LeafKind, RootKind, Severity, VerdictState,

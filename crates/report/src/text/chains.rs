@@ -4,8 +4,8 @@
 
 use super::page::{Page, Span};
 use super::style::Role;
-use super::words::{count, duration, several, verb};
-use crate::{ChainGroup, Frame, LeafKind, Member, Report, RootKind, VerdictState};
+use super::words::{bytes, count, duration, several, verb};
+use crate::{ChainGroup, Frame, LeafKind, Local, Member, Report, RootKind, VerdictState};
 
 /// Frames of one chain above which its middle is folded without `-v`.
 const MANY_FRAMES: usize = 40;
@@ -225,6 +225,10 @@ fn frame(page: &mut Page<'_>, frame: &Frame, column: usize) {
     ];
     let spans: Vec<Span> = std::iter::once(method).chain(notes).collect();
     page.line("    │ ", "    │   ", &spans);
+    for local in &frame.locals {
+        let spans = [page.span(Role::Dim, local_text(local))];
+        page.line("    │     ", "    │       ", &spans);
+    }
     if page.verbose() {
         let object = [
             frame.address.map(|a| a.to_string()),
@@ -264,6 +268,22 @@ fn notes(page: &Page<'_>, frame: &Frame) -> String {
         notes.push(frame.kind.to_string());
     }
     notes.join("  ")
+}
+
+/// `lines = 0x00007f1200002000 (List<String>, 32 B)`.
+fn local_text(local: &Local) -> String {
+    let size = local.bytes.map(bytes);
+    let about: Vec<String> = local.type_name.clone().into_iter().chain(size).collect();
+    let value = if local.value.is_empty() {
+        "?"
+    } else {
+        &local.value
+    };
+    if about.is_empty() {
+        format!("{} = {value}", local.name)
+    } else {
+        format!("{} = {value} ({})", local.name, about.join(", "))
+    }
 }
 
 /// `await 2: Client.SendAsync`.

@@ -1,7 +1,7 @@
 //! Memory that suspended methods keep alive, and finished methods that are still there.
 
 use super::{Draft, Facts, fact, listed, several};
-use asynctriage_async_graph::{Class, Machine, NodeId};
+use asynctriage_async_graph::{AsyncFrame, Class, Machine, NodeId};
 use asynctriage_clr::{FieldKind, Runtime};
 use asynctriage_dump::Addr;
 use asynctriage_metadata::names::{LocalName, hoisted_local};
@@ -67,7 +67,7 @@ fn retained(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
     for frame in operations.into_iter().flat_map(|o| o.async_frames()) {
         let method = methods.entry(frame.name.to_string()).or_default();
         method.frames = method.frames.saturating_add(1);
-        weigh_variables(&mut scale, frame.continuation, method);
+        weigh_variables(&mut scale, facts, frame, method);
         method.example.get_or_insert(frame.continuation);
     }
     let heap = facts.a.graph.heap.bytes();
@@ -99,8 +99,14 @@ fn weigh_locals(scale: &mut Scale<'_, '_>, machine: &Machine, method: &mut Metho
     }
 }
 
-/// The variables of a runtime-async method, which have no names in the dump: arrays, texts and collections.
-fn weigh_variables(scale: &mut Scale<'_, '_>, continuation: Addr, method: &mut Method) {
+/// The variables of a runtime-async method, whose locals have names in the symbols only: arrays, texts and collections.
+fn weigh_variables(
+    scale: &mut Scale<'_, '_>,
+    facts: Facts<'_, '_, '_>,
+    frame: &AsyncFrame,
+    method: &mut Method,
+) {
+    let continuation = frame.continuation;
     let mut held = Vec::new();
     scale
         .rt
@@ -108,12 +114,11 @@ fn weigh_variables(scale: &mut Scale<'_, '_>, continuation: Addr, method: &mut M
     for (slot, object) in held {
         if scale.is_collection(object, 0) {
             let offset = slot.since(continuation).unwrap_or(0);
-            add_local(
-                scale,
-                method,
-                format!("the variable at offset {offset}"),
-                object,
+            let name = facts.a.slot_name(frame, slot).map_or_else(
+                || format!("the variable at offset {offset}"),
+                |name| format!("local '{name}'"),
             );
+            add_local(scale, method, name, object);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! From the state of a method to the await in the source: the awaited call from its IL, file and line from its symbols.
 
+mod locals;
 mod symbols;
 
 use crate::analysis::Analysis;
@@ -26,6 +27,8 @@ pub(crate) struct Spot {
     pub(crate) location: Option<Location>,
     /// The field that holds the awaiter (state machines).
     pub(crate) awaiter_field: Option<String>,
+    /// Where that is in the method's IL.
+    pub(crate) il_offset: Option<u32>,
 }
 
 /// The awaits of a method; `None` when its IL is not there.
@@ -112,6 +115,7 @@ impl Lines {
             awaits: site.and_then(|s| s.awaits.clone()),
             location,
             awaiter_field: site.and_then(|s| s.awaiter_field.clone()),
+            il_offset: offset,
         }
     }
 

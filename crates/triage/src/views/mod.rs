@@ -6,6 +6,7 @@ mod tasks;
 
 pub use heap::heap;
 pub use object::{ObjectOptions, object};
+pub(crate) use object::{primitive_text, reference_text};
 pub use tasks::{TaskOptions, tasks};
 
 use crate::summary::report_gap;

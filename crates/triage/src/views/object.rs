@@ -158,7 +158,8 @@ fn bytes_text(rt: &Runtime<'_>, at: Addr, len: u64) -> String {
     }
 }
 
-fn reference_text(rt: &Runtime<'_>, link: Option<Addr>, options: ObjectOptions) -> String {
+/// A reference in words: a text by its length unless values are wanted.
+pub(crate) fn reference_text(rt: &Runtime<'_>, link: Option<Addr>, options: ObjectOptions) -> String {
     let Some(object) = link else {
         return "null".into();
     };
@@ -169,7 +170,8 @@ fn reference_text(rt: &Runtime<'_>, link: Option<Addr>, options: ObjectOptions) 
     }
 }
 
-fn primitive_text(rt: &Runtime<'_>, at: Addr, element_type: u32, size: u8) -> String {
+/// A number or truth value in words.
+pub(crate) fn primitive_text(rt: &Runtime<'_>, at: Addr, element_type: u32, size: u8) -> String {
     let m = rt.memory();
     let text = match (element_type, size) {
         (0x02, _) => m.u8(at).map(|v| {

@@ -70,6 +70,20 @@ pub(super) fn one_chain() -> Report {
             Frame {
                 is_async_void: true,
                 awaits: Some("Cart.LoadAsync".into()),
+                locals: vec![
+                    Local {
+                        name: "lines".into(),
+                        type_name: Some("List<String>".into()),
+                        value: "0x00007f1200003000".into(),
+                        bytes: Some(32),
+                        address: Some(Address(0x7f12_0000_3000)),
+                    },
+                    Local {
+                        name: "count".into(),
+                        value: "3".into(),
+                        ..Local::default()
+                    },
+                ],
                 file: Some("/src/Shop/Cart.cs".into()),
                 line: Some(41),
                 ..frame("Shop.Cart.OnClick", 2)
