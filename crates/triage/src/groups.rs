@@ -276,8 +276,11 @@ impl Analysis<'_, '_> {
         let edge = below.and_then(|b| self.graph.awaited(step.node).find(|(from, _)| *from == b));
         let linked = edge.map(|(_, e)| format!("{} at {}", e.field, e.slot));
         let spot = self.step_spot(step);
+        let truth = machine.zip(edge.filter(|(_, e)| e.field == "awaiter"));
+        let truth = truth.and_then(|(m, (_, e))| spot.awaiter_truth(self.rt, m, e.slot));
         let evidence: Vec<String> = linked
             .into_iter()
+            .chain(truth)
             .chain(step.frame.map(Self::step_evidence))
             .collect();
         Frame {

@@ -202,6 +202,27 @@ impl Lines {
     }
 }
 
+impl Spot {
+    /// Whether a slot of a state machine is in the awaiter that the await keeps: all awaits of a type share one, others
+    /// may hold what was awaited before.
+    pub(crate) fn awaiter_truth(
+        &self,
+        rt: &Runtime<'_>,
+        machine: &Machine,
+        slot: Addr,
+    ) -> Option<String> {
+        let name = self.awaiter_field.as_deref()?;
+        let field = rt.instance_field(&machine.place.ty, name)?;
+        let at = slot.since(machine.place.at(&field));
+        let is_inside = at.is_some_and(|at| at < machine.place.extent(rt, &field).max(8));
+        Some(if is_inside {
+            format!("{name} is the awaiter of this await, by the IL")
+        } else {
+            format!("not in {name}, which this await uses by the IL: perhaps an old value")
+        })
+    }
+}
+
 impl Symbols {
     /// IL offset behind the store of a state number.
     fn step(&self, method: u32, number: u32) -> Option<u32> {
