@@ -3,14 +3,13 @@
 //! Every ResumeInfo is a pair of pointers in the image's data: to the function that resumes, and into the method.
 
 use super::debug_info::DebugInfo;
+use crate::bodies::method_il;
 use asynctriage_dump::{Addr, Memory};
 use asynctriage_image::pe::PeImage;
 use asynctriage_image::r2r::ReadyToRun;
-use asynctriage_metadata::{Metadata, Source, il};
+use asynctriage_metadata::{Metadata, Source};
 use rustc_hash::FxHashMap;
 
-/// The longest method body that is read.
-const MAX_IL: u64 = 1 << 20;
 /// Bytes of data that are searched in one image.
 const MAX_DATA: u32 = 1 << 28;
 /// Functions of one method: its own, its handlers.
@@ -115,20 +114,4 @@ impl<S: Source> Finder<'_, S> {
         }
         self.sites.get(&rid).map(Vec::as_slice)
     }
-}
-
-/// The IL of a method of an image.
-pub(super) fn method_il<S: Source>(
-    memory: &dyn Memory,
-    image: &PeImage,
-    metadata: &Metadata<S>,
-    rid: u32,
-) -> Option<Vec<u8>> {
-    let rva = metadata.method(rid)?.rva;
-    let body = image.rva_to_addr(Some(rva).filter(|r| *r != 0)?)?;
-    let head: Vec<u8> = (0..il::BODY_HEADER as u64)
-        .map_while(|i| memory.u8(body + i))
-        .collect();
-    let (skip, size) = il::body_extent(&head)?;
-    memory.bytes(body + u64::from(skip), size.into(), MAX_IL)
 }

@@ -5,10 +5,11 @@
 //! data, which reduced dumps lack: then a list that comes with the tool tells what stood there.
 
 use super::debug_info::DebugInfo;
-use super::image_points::{ImagePoint, method_il};
+use super::image_points::ImagePoint;
 use super::known_points;
 use super::method::{IMPL_ASYNC, MethodRef};
 use super::range::{Code, CodeKind};
+use crate::bodies::method_il;
 use crate::runtime::Runtime;
 use asynctriage_dump::Addr;
 use asynctriage_image::r2r::ReadyToRun;
