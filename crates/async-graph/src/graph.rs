@@ -161,7 +161,7 @@ impl<'r, 'd> Builder<'r, 'd> {
                 section: "chains",
                 place: "System.Private.CoreLib".into(),
                 why: "the fields of System.Threading.Tasks.Task are not known: its metadata is not in the dump".into(),
-                remedy: "take the dump with createdump or dotnet-dump, which include the metadata".into(),
+                remedy: "bring the file with --module-path or --sysroot, or take a dump that includes the metadata: createdump and dotnet-dump on Linux do, on Windows only full dumps".into(),
             });
         }
         let out = AsyncGraph {

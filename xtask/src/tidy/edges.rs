@@ -13,7 +13,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("async-graph", &["dump", "metadata", "clr"]),
     (
         "triage",
-        &["dump", "metadata", "report", "clr", "async-graph"],
+        &["dump", "image", "metadata", "report", "clr", "async-graph"],
     ),
     (
         "cli",
@@ -27,7 +27,10 @@ const LAYERS: &[(&str, &[&str])] = &[
             "triage",
         ],
     ),
-    ("xtask", &["dump", "report", "triage"]),
+    (
+        "xtask",
+        &["dump", "image", "metadata", "report", "clr", "triage"],
+    ),
 ];
 
 /// Only tests may use it.

@@ -1,0 +1,169 @@
+//! The real dumps of the repository: what the program finds must be what is known of them.
+
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// What is known of a dump, from the program that was dumped.
+#[derive(Deserialize)]
+struct Truth {
+    runtime: String,
+    objects: u64,
+    chains: Vec<Chain>,
+}
+
+/// Chains whose frames of the application are these, innermost first, as `Method@await`.
+#[derive(Deserialize)]
+struct Chain {
+    count: u64,
+    leaf: String,
+    #[serde(default)]
+    root: Option<String>,
+    frames: Vec<String>,
+}
+
+fn testdumps() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdumps")
+}
+
+fn run(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_asynctriage"))
+        .args(args)
+        .current_dir(testdumps())
+        .env_remove("CLICOLOR_FORCE")
+        .env("COLUMNS", "100")
+        .output()
+        .expect("the program starts")
+}
+
+fn dumps() -> Vec<String> {
+    let entries = std::fs::read_dir(testdumps()).expect("the repository has its dumps");
+    let names = entries.filter_map(|e| e.ok()?.file_name().into_string().ok());
+    let mut dumps: Vec<String> = names
+        .filter_map(|n| n.strip_suffix(".dmp.gz").map(str::to_owned))
+        .collect();
+    dumps.sort();
+    assert!(dumps.len() >= 5, "some dumps are missing: {dumps:?}");
+    dumps
+}
+
+/// The frames of the application in a group of the report.
+fn own_frames(group: &serde_json::Value) -> Vec<String> {
+    let frames = group["frames"].as_array().expect("frames");
+    let own = frames
+        .iter()
+        .filter(|f| f["is_framework"] != true && f["kind"] != "combinator");
+    own.map(|f| {
+        let method = f["method"].as_str().expect("method");
+        f["await_index"]
+            .as_u64()
+            .map_or_else(|| method.to_owned(), |n| format!("{method}@{n}"))
+    })
+    .collect()
+}
+
+#[test]
+fn every_dump_shows_the_chains_that_its_program_told_of() {
+    for name in dumps() {
+        let truth = std::fs::read_to_string(testdumps().join(format!("{name}.truth.json")))
+            .expect("each dump has its truth");
+        let truth: Truth = serde_json::from_str(&truth).expect("the truth is well formed");
+        let output = run(&[&format!("{name}.dmp.gz"), "--format", "json"]);
+        assert!(
+            output.status.success(),
+            "{name}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a report");
+        assert_eq!(
+            report["runtime"]["version"],
+            truth.runtime.as_str(),
+            "{name}"
+        );
+        assert_eq!(report["heap"]["objects"], truth.objects, "{name}");
+        assert_eq!(report["heap"]["invalid_objects"], 0, "{name}");
+        let mut groups: Vec<&serde_json::Value> = report["chains"]
+            .as_array()
+            .expect("chains")
+            .iter()
+            .filter(|g| !own_frames(g).is_empty())
+            .collect();
+        for chain in &truth.chains {
+            let fits = |g: &serde_json::Value| {
+                let root = chain
+                    .root
+                    .as_ref()
+                    .is_none_or(|r| g["root"]["text"].as_str().is_some_and(|t| t.contains(r)));
+                own_frames(g) == chain.frames && g["leaf"]["kind"] == chain.leaf.as_str() && root
+            };
+            let found: u64 = groups
+                .iter()
+                .filter(|g| fits(g))
+                .filter_map(|g| g["count"].as_u64())
+                .sum();
+            assert_eq!(found, chain.count, "{name}: {:?}", chain.frames);
+            groups.retain(|g| !fits(g));
+        }
+        let invented: Vec<_> = groups.iter().map(|g| own_frames(g)).collect();
+        assert!(invented.is_empty(), "{name}: {invented:?}");
+    }
+}
+
+/// The text as a user sees it. The symbol file is given, so that it is the same where the program was built.
+#[test]
+fn every_dump_reads_well() {
+    for name in dumps() {
+        let output = run(&[&format!("{name}.dmp.gz"), "--symbols", "."]);
+        insta::assert_snapshot!(
+            format!("testdump_{name}"),
+            String::from_utf8_lossy(&output.stdout)
+        );
+    }
+}
+
+#[test]
+fn other_commands_answer_on_a_real_dump() {
+    let shown = |args: &[&str]| {
+        let output = run(args);
+        assert!(
+            output.status.success(),
+            "{args:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    insta::assert_snapshot!("real_tree", shown(&["tree", "semaphore-10.0.15.dmp.gz"]));
+    insta::assert_snapshot!(
+        "real_heap",
+        shown(&["heap", "semaphore-10.0.15.dmp.gz", "--limit", "12"])
+    );
+    insta::assert_snapshot!(
+        "real_tasks",
+        shown(&["tasks", "semaphore-10.0.15.dmp.gz", "--limit", "5"])
+    );
+}
+
+/// A dump that was cut off, anywhere, gives a report or one clear error; never a panic.
+#[test]
+fn cut_dumps_are_used_as_far_as_they_go() {
+    let whole = std::fs::read(testdumps().join("chain-10.0.15.dmp.gz")).expect("the dump");
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cut.dmp.gz");
+    for tenth in 0..10 {
+        std::fs::write(&file, &whole[..whole.len() * tenth / 10])
+            .expect("the target folder is writable");
+        let output = run(&[file.to_str().expect("a path"), "--format", "json"]);
+        let code = output.status.code();
+        assert!(
+            matches!(code, Some(0 | 3 | 4)),
+            "cut at {tenth}/10: exit {code:?}"
+        );
+        if code != Some(0) {
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(
+                errors.starts_with("error: ") && errors.contains("next: "),
+                "{errors}"
+            );
+            assert!(output.stdout.is_empty());
+        }
+    }
+}
