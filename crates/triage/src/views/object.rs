@@ -159,7 +159,11 @@ fn bytes_text(rt: &Runtime<'_>, at: Addr, len: u64) -> String {
 }
 
 /// A reference in words: a text by its length unless values are wanted.
-pub(crate) fn reference_text(rt: &Runtime<'_>, link: Option<Addr>, options: ObjectOptions) -> String {
+pub(crate) fn reference_text(
+    rt: &Runtime<'_>,
+    link: Option<Addr>,
+    options: ObjectOptions,
+) -> String {
     let Some(object) = link else {
         return "null".into();
     };
