@@ -76,11 +76,17 @@ pub enum Helper {
 }
 
 const TASK: &str = "System.Threading.Tasks.Task";
-const BOX: &str = "System.Runtime.CompilerServices.AsyncTaskMethodBuilder`1+AsyncStateMachineBox`1";
-const DEBUG_BOX: &str = "System.Runtime.CompilerServices.AsyncTaskMethodBuilder`1+DebugFinalizableAsyncStateMachineBox`1";
+/// The box and those derived from it: for debuggers, and while the async profiler of .NET 11 listens.
+const BOXES: (&str, &str) = (
+    "System.Runtime.CompilerServices.AsyncTaskMethodBuilder`1+",
+    "AsyncStateMachineBox`1",
+);
 const POOLED: &str =
     "System.Runtime.CompilerServices.PoolingAsyncValueTaskMethodBuilder`1+StateMachineBox`1";
 const RUNTIME_ASYNC: &str = "System.Runtime.CompilerServices.AsyncHelpers+RuntimeAsyncTask`1";
+pub(crate) const DISPATCHER: &str = "System.Runtime.CompilerServices.AsyncStateMachineDispatcher";
+/// Its name before 11.0.0.
+pub(crate) const OLDER_DISPATCHER: &str = "System.Runtime.CompilerServices.AsyncTaskDispatcher";
 /// The structure that most sources embed.
 pub(crate) const SOURCE_CORE: &str =
     "System.Threading.Tasks.Sources.ManualResetValueTaskSourceCore`1";
@@ -173,9 +179,13 @@ pub(crate) fn classify(rt: &Runtime<'_>, mt: Addr) -> Option<Class> {
         return None;
     }
     let name = rt.definition_name(&ty);
+    if name.starts_with(BOXES.0) && name.ends_with(BOXES.1) {
+        return Some(Class::Box);
+    }
     match &*name {
-        BOX | DEBUG_BOX => return Some(Class::Box),
         POOLED => return Some(Class::PooledBox),
+        // stand in front of the real box while the async profiler of .NET 11 listens; followed where they are met
+        DISPATCHER | OLDER_DISPATCHER => return None,
         RUNTIME_ASYNC => return Some(Class::RuntimeAsyncTask),
         "System.Threading.Tasks.Task+SetOnInvokeMres"
         | "System.Threading.Tasks.Task+SetOnCountdownMres" => return Some(Class::BlockingWait),

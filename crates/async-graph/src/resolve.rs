@@ -1,6 +1,6 @@
 //! From a continuation object to whoever it resumes.
 
-use crate::class::Class;
+use crate::class::{Class, DISPATCHER, OLDER_DISPATCHER};
 use crate::graph::{AsyncGraph, NodeId};
 use asynctriage_clr::Runtime;
 use asynctriage_dump::Addr;
@@ -87,9 +87,7 @@ fn step(rt: &Runtime<'_>, value: Addr) -> Step {
         "System.Runtime.CompilerServices.RuntimeAsyncTaskContinuation" => {
             Step::Field("RuntimeAsyncTask")
         }
-        // the async profiler of .NET 11 puts these in front of the real box while it listens
-        "System.Runtime.CompilerServices.AsyncStateMachineDispatcher"
-        | "System.Runtime.CompilerServices.AsyncTaskDispatcher" => Step::Field("_inner"),
+        DISPATCHER | OLDER_DISPATCHER => Step::Field("_inner"),
         _ if name.starts_with("System.Action") || rt.is_a(ty.mt, "System.MulticastDelegate") => {
             Step::Field("_target")
         }
