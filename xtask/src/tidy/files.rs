@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn large_files_and_long_sources_are_refused() {
-        let (long, large) = ("\n".repeat(801), "x".repeat(614_401));
+        let (long, large) = ("\n".repeat(801), "x".repeat(1_048_577));
         let found = check(&tree([
             ("a.rs", &long),
             ("a.md", &long),
@@ -63,7 +63,7 @@ mod tests {
             found,
             [
                 "a.rs: 801 lines; split it",
-                "b.gz: 614401 bytes; files stay below 614400"
+                "b.gz: 1048577 bytes; files stay below 1048576"
             ]
         );
     }
