@@ -27,6 +27,14 @@ pub enum Class {
     Helper(Helper),
 }
 
+impl Class {
+    /// Whether instances are Tasks, with the flags and fields that every Task has.
+    #[must_use]
+    pub fn is_task(self) -> bool {
+        !matches!(self, Self::PooledBox | Self::Source | Self::BlockingWait)
+    }
+}
+
 /// Tasks that stand for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Combinator {

@@ -126,6 +126,12 @@ impl AsyncGraph {
         self.graph.node_weight(id).copied()
     }
 
+    /// Whether a node is a task that has ended.
+    #[must_use]
+    pub fn is_completed(&self, rt: &Runtime<'_>, node: Node) -> bool {
+        node.class.is_task() && self.task.is_some_and(|t| t.completed(rt, node.addr))
+    }
+
     /// Helper objects of one kind.
     #[must_use]
     pub fn helpers(&self, kind: Helper) -> &[Addr] {
@@ -201,15 +207,7 @@ impl<'r, 'd> Builder<'r, 'd> {
     }
 
     fn completed(&self, node: Node) -> bool {
-        let is_task = !matches!(
-            node.class,
-            Class::PooledBox | Class::Source | Class::BlockingWait
-        );
-        is_task
-            && self
-                .out
-                .task
-                .is_some_and(|t| t.completed(self.rt, node.addr))
+        self.out.is_completed(self.rt, node)
     }
 
     fn link(&mut self) {

@@ -80,19 +80,8 @@ impl<'r, 'd> Analysis<'r, 'd> {
         &self.graph
     }
 
-    pub(crate) fn is_task(&self, node: Node) -> bool {
-        !matches!(
-            node.class,
-            Class::PooledBox | Class::Source | Class::BlockingWait
-        )
-    }
-
     pub(crate) fn is_completed(&self, node: Node) -> bool {
-        self.is_task(node)
-            && self
-                .graph
-                .task
-                .is_some_and(|t| t.completed(self.rt, node.addr))
+        self.graph.is_completed(self.rt, node)
     }
 
     /// A node in words: what a frame is called, else its type.

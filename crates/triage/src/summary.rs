@@ -219,17 +219,13 @@ impl Analysis<'_, '_> {
         report::Heap {
             objects: heap.objects(),
             bytes: heap.bytes(),
-            invalid_objects: heap.bad.iter().filter(|b| !b.absent).count() as u64,
-            skipped_bytes: heap
-                .bad
-                .iter()
-                .map(|b| b.skipped)
-                .fold(0, u64::saturating_add),
+            invalid_objects: heap.invalid_places(),
+            skipped_bytes: heap.skipped_bytes(),
             free_objects: free.map_or(0, |f| f.count),
             free_bytes: free.map_or(0, |f| f.bytes),
             gc_in_progress: heap.shape.collecting,
             state_machines: nodes(|c| matches!(c, Class::Box | Class::PooledBox)),
-            tasks: nodes(|c| !matches!(c, Class::PooledBox | Class::Source | Class::BlockingWait)),
+            tasks: nodes(Class::is_task),
         }
     }
 

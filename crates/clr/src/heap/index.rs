@@ -108,6 +108,21 @@ impl Heap {
         self.types.iter().map(|t| t.bytes).sum()
     }
 
+    /// Places that hold something else than an object, those that the dump lacks not counted.
+    #[must_use]
+    pub fn invalid_places(&self) -> u64 {
+        self.bad.iter().filter(|b| !b.absent).count() as u64
+    }
+
+    /// Bytes passed over because no object was recognised there.
+    #[must_use]
+    pub fn skipped_bytes(&self) -> u64 {
+        self.bad
+            .iter()
+            .map(|b| b.skipped)
+            .fold(0, u64::saturating_add)
+    }
+
     /// Index of the segment that an address lies in.
     pub(super) fn segment_index(&self, addr: Addr) -> Option<usize> {
         let after = self.shape.segments.partition_point(|s| s.start <= addr);

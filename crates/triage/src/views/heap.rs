@@ -24,12 +24,8 @@ pub fn heap(rt: &Runtime<'_>, filters: &[String], limit: usize) -> HeapReport {
         bytes: heap.bytes(),
         free_objects: free.map_or(0, |f| f.count),
         free_bytes: free.map_or(0, |f| f.bytes),
-        invalid_objects: heap.bad.iter().filter(|b| !b.absent).count() as u64,
-        skipped_bytes: heap
-            .bad
-            .iter()
-            .map(|b| b.skipped)
-            .fold(0, u64::saturating_add),
+        invalid_objects: heap.invalid_places(),
+        skipped_bytes: heap.skipped_bytes(),
         types: rows,
         types_left_out: left_out,
         gaps: super::gaps(rt.gaps().iter().chain(&heap.gaps)),

@@ -236,7 +236,7 @@ fn decoded(analysis: &Analysis<'_, '_>, addr: Addr, options: ObjectOptions) -> V
         } else if let Some(method) = analysis.box_method(node) {
             add("method", method.to_string());
         }
-        if analysis.is_task(node)
+        if node.class.is_task()
             && let Some(task) = analysis.graph.task
         {
             add("status", task.status(analysis.rt, addr).into());
