@@ -16,6 +16,7 @@ mod analysis;
 mod channels;
 mod clock;
 mod context;
+mod dispatchers;
 mod facts;
 mod findings;
 mod groups;
@@ -38,6 +39,7 @@ mod users;
 pub mod views;
 
 pub use analysis::Analysis;
+pub use dispatchers::{Dispatcher, DispatcherFamily, DispatcherFrame};
 pub use summary::{Options, analyse};
 
 #[doc(no_inline)]

@@ -47,6 +47,8 @@ pub enum IndexFrom {
 pub struct ResumePoint {
     /// Address of the ResumeInfo.
     pub info: Addr,
+    /// The address inside the method's code that stands for the point; the async profiler records it as the frame.
+    pub ip: Option<Addr>,
     /// The method, when it is known.
     pub method: Option<MethodRef>,
     /// What it is called: with generic arguments as far as shared code tells them, else `Module.dll+0xRVA`.
@@ -85,7 +87,7 @@ impl Runtime<'_> {
         let in_dump = field
             .and_then(|o| self.memory.ptr(info + o))
             .and_then(Addr::non_null);
-        let by_list = || Some(listed.as_ref()?.image + u64::from(listed.as_ref()?.point.ip));
+        let listed_ip = listed.as_ref().map(|l| l.image + u64::from(l.point.ip));
         let look_up = |ip: Addr| {
             let code = self.code_at(ip)?;
             let method = self.method_of_desc(code.desc)?;
@@ -98,9 +100,12 @@ impl Runtime<'_> {
         } else {
             NamedBy::List
         };
-        let in_code = found.or_else(|| by_list().and_then(look_up));
+        // an address that no code has may be one that is not relocated
+        let ip = found.as_ref().map(|(ip, ..)| *ip).or(listed_ip);
+        let in_code = found.or_else(|| listed_ip.and_then(look_up));
         let mut point = ResumePoint {
             info,
+            ip,
             method: None,
             name: Arc::default(),
             is_async: None,
