@@ -85,7 +85,7 @@ impl Analysis<'_, '_> {
             .filter(|leaf| *leaf != 0)?;
         let id = self
             .rt
-            .field_u64(holder, "_dispatcherId")
+            .field_u32(holder, "_dispatcherId")
             .filter(|id| *id != 0)?;
         let frames = steps_of(&self.graph, node);
         Some(Dispatcher {
