@@ -19,6 +19,7 @@
 
 mod model;
 mod text;
+pub mod timeline;
 
 pub use model::*;
 pub use text::{Part, TextOptions, heap, object, part, printable, tasks, text, tree};
