@@ -14,6 +14,7 @@ Examples:
   asynctriage tree hang.dmp                    all chains merged, from the requests inwards
   asynctriage show hang.dmp 7f12000010a0       one object of a chain
   asynctriage ./tree                           a dump whose name is that of a command
+  zstdcat hang.zst | asynctriage -             a dump from a pipe, kept in TMPDIR meanwhile
 
 Exit status:
   0    the report was written
@@ -104,7 +105,8 @@ impl Command {
 /// What to analyse and what of it to report.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// The dump: an ELF core by createdump, gcore or the kernel; .gz and .zst are unpacked
+    /// The dump: an ELF core by createdump, gcore or the kernel, or a minidump; .gz and .zst are unpacked; - reads it
+    /// from the standard input
     #[arg(value_name = "DUMP")]
     pub(crate) dump: PathBuf,
     /// Say how long each phase took

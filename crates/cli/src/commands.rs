@@ -14,6 +14,7 @@ use asynctriage_image::ImageFiles;
 use asynctriage_report::{self as report, Part, Report, Severity, TextOptions};
 use asynctriage_triage::{Analysis, Options, analyse, views};
 use serde::Serialize;
+use std::io::{self, IsTerminal};
 use std::path::Path;
 
 /// The report: what hangs, why, who is affected, what to do.
@@ -52,7 +53,7 @@ fn whole(
         values: args.show_values,
     };
     let mut report = analyse(&dump, &options).map_err(no_runtime)?;
-    report.dump.path = args.dump.display().to_string();
+    report.dump.path = shown(&args.dump);
     filter::chains(&mut report, &args.filters);
     drop(progress);
     print(&destination, &args.output, args.limits.all, &report, render)?;
@@ -149,12 +150,40 @@ fn limit(limit: usize, all: bool) -> usize {
     if all { usize::MAX } else { limit }
 }
 
-fn open(path: &Path, files: &FileArgs) -> Result<Dump, CliError> {
-    let mut dump = Dump::open(path, &OpenOptions::default()).map_err(|e| {
-        let message = format!("{} cannot be analysed", path.display());
+/// The dump that stands for the standard input.
+const STDIN: &str = "-";
+
+/// The dump as a person names it.
+fn shown(path: &Path) -> String {
+    if path == Path::new(STDIN) {
+        "the standard input".into()
+    } else {
+        path.display().to_string()
+    }
+}
+
+/// Opens the dump at `path`; `-` is the standard input.
+fn read(path: &Path) -> Result<Dump, CliError> {
+    let options = OpenOptions::default();
+    let opened = if path == Path::new(STDIN) {
+        if io::stdin().is_terminal() {
+            let message = "the standard input is a terminal";
+            let remedy = "pipe a dump into it, as in `zcat hang.dmp.gz | asynctriage -`";
+            return Err(CliError::new(Exit::Usage, message, remedy));
+        }
+        Dump::from_reader(io::stdin().lock(), &options)
+    } else {
+        Dump::open(path, &options)
+    };
+    opened.map_err(|e| {
+        let message = format!("{} cannot be analysed", shown(path));
         let remedy = e.remedy();
         CliError::new(Exit::Input, message, remedy).because(e)
-    })?;
+    })
+}
+
+fn open(path: &Path, files: &FileArgs) -> Result<Dump, CliError> {
+    let mut dump = read(path)?;
     let with_folders = files
         .module_path
         .iter()

@@ -1,7 +1,8 @@
 //! The program as a user meets it: help, usage errors, input errors, exit status.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn run_in(folder: &Path, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_asynctriage"))
@@ -130,4 +131,38 @@ fn existing_files_and_the_dump_are_kept() {
         std::fs::read_to_string(folder.join("a.dmp")).expect("kept"),
         "not a dump"
     );
+}
+
+#[test]
+fn a_dump_comes_through_a_pipe() {
+    let folder = folder("piped");
+    let piped = |args: &[&str], bytes: &[u8]| {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_asynctriage"))
+            .args(args)
+            .current_dir(&folder)
+            .env_remove("CLICOLOR_FORCE")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut into = child.stdin.take().expect("piped");
+        // a program that has seen enough closes the pipe
+        let _ = into.write_all(bytes);
+        drop(into);
+        child.wait_with_output().expect("the program ends")
+    };
+    let real = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdumps/chain-10.0.15.dmp.gz");
+    let packed = std::fs::read(real).expect("a dump of the repository");
+    for command in ["tree", "heap", "tasks"] {
+        assert_eq!(piped(&[command, "-"], &packed).status.code(), Some(0));
+    }
+    let report = piped(&["-", "--format", "json"], &packed).stdout;
+    let report: serde_json::Value = serde_json::from_slice(&report).expect("JSON");
+    assert_eq!(report["dump"]["path"], "the standard input");
+    assert_eq!(report["chains"][0]["count"], 25);
+    let refused = [("nothing", &b""[..]), ("text", b"not a dump at all\n")];
+    let refused =
+        refused.map(|(what, bytes)| format!("$ {what}\n{}", shown(&piped(&["-"], bytes))));
+    insta::assert_snapshot!(refused.join("\n"));
 }

@@ -224,7 +224,7 @@ impl Dump {
         Self::from_backing(Backing::Owned(bytes), options)
     }
 
-    fn from_backing(backing: Backing, options: &OpenOptions) -> Result<Self, OpenError> {
+    pub(crate) fn from_backing(backing: Backing, options: &OpenOptions) -> Result<Self, OpenError> {
         let Some(format) = compress::detect(&backing) else {
             return Self::from_plain(backing, None, options);
         };

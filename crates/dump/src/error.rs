@@ -32,6 +32,22 @@ pub enum OpenError {
     /// No bytes at all.
     #[error("the file is empty")]
     Empty,
+    /// A stream that ended before its first byte.
+    #[error("nothing came through the pipe")]
+    NothingCame,
+    /// A stream that failed before its end.
+    #[error("the pipe broke: {0}")]
+    Stream(io::Error),
+    /// A dump that comes through a pipe cannot be kept.
+    #[error("a dump from a pipe is kept in {}, which failed after {kept} bytes", folder.display())]
+    NoRoom {
+        /// The folder for temporary files.
+        folder: PathBuf,
+        /// Bytes that were kept.
+        kept: u64,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The first bytes are not those of a dump.
     #[error("this is not a memory dump; it looks like {0}")]
     NotADump(Looks),
@@ -100,7 +116,15 @@ impl OpenError {
                 "dumps belong to the user of the dumped process: run as that user, or change the owner of the file".into()
             }
             Self::IsDirectory(_) => "name the dump file inside it".into(),
-            Self::NotAFile(_) => "save the dump to a file first".into(),
+            Self::NotAFile(_) => {
+                "save the dump to a file first, or pipe it into `asynctriage -`".into()
+            }
+            Self::NothingCame | Self::Stream(_) => {
+                "look at what the command in front of the pipe says".into()
+            }
+            Self::NoRoom { .. } => {
+                "set TMPDIR to a folder on a disk with more free space than the dump has bytes, or save the dump to a file and name that".into()
+            }
             Self::Io { .. } => "copy the dump to a local disk and try again".into(),
             Self::Empty => format!("the disk was probably full when the dump was written; {TAKE_ANOTHER}"),
             Self::NotADump(looks) => not_a_dump(looks),

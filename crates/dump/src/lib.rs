@@ -30,6 +30,7 @@ mod record;
 mod registers;
 mod sniff;
 mod space;
+mod spool;
 mod target;
 #[cfg(test)]
 mod testkit;

@@ -5,6 +5,7 @@ mod hostile;
 mod kinds;
 mod minidumps;
 mod mock;
+mod piped;
 mod refusals;
 mod trimming;
 mod under;
