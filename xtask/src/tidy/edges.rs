@@ -4,10 +4,13 @@ use serde_json::Value;
 
 /// A crate and those that it may use; the order is from the bottom up.
 const LAYERS: &[(&str, &[&str])] = &[
+    ("diagnostics", &[]),
     ("dump", &[]),
     ("metadata", &[]),
     ("report", &[]),
     ("dump-synth", &[]),
+    ("nettrace", &[]),
+    ("async-trace", &["nettrace"]),
     ("image", &["dump"]),
     ("clr", &["dump", "image", "metadata"]),
     ("async-graph", &["dump", "metadata", "clr"]),
@@ -18,6 +21,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
+            "diagnostics",
             "dump",
             "image",
             "metadata",
