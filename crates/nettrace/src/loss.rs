@@ -1,0 +1,147 @@
+//! Events that the writer had no room for, from the sequence numbers.
+
+use rustc_hash::FxHashMap;
+
+/// Threads whose sequence is kept. A file may name any number of them.
+const MAX_THREADS: usize = 1 << 20;
+/// Differences from here on are negative ones.
+const NEGATIVE: u32 = 1 << 31;
+
+/// Events that are not in the file although the process emitted them.
+///
+/// Every thread numbers its events, those included that found no room in the buffers of the session. Gaps between the
+/// numbers, and between the last number and what a sequence point lists, are exact. Events of damaged blocks are
+/// gaps too. That nothing is lost here says nothing of records that the program itself buffers and never emits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// Events in gaps.
+    pub events: u64,
+    /// Threads with at least one gap.
+    pub threads: u64,
+    /// Places where a thread's numbers go back, not to 1: something is lost, how much cannot be told.
+    pub unknown: u64,
+}
+
+/// What is known of a thread.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sequence {
+    last: u32,
+    gaps: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Losses {
+    threads: FxHashMap<u64, Sequence>,
+    lost: Lost,
+}
+
+impl Losses {
+    pub(crate) fn lost(&self) -> Lost {
+        self.lost
+    }
+
+    /// An event of a thread.
+    pub(crate) fn event(&mut self, thread: u64, sequence: u32) {
+        // a thread that died may leave its id to a new one, which counts from 1 again
+        self.follow(thread, sequence, sequence.wrapping_sub(1), sequence == 1);
+    }
+
+    /// The number that a thread has reached at least, by a sequence point.
+    pub(crate) fn reached(&mut self, thread: u64, sequence: u32) {
+        self.follow(thread, sequence, sequence, sequence == 0);
+    }
+
+    /// A thread ended; its id or index may be used again.
+    pub(crate) fn forget(&mut self, thread: u64) {
+        self.threads.remove(&thread);
+    }
+
+    pub(crate) fn forget_all(&mut self) {
+        self.threads.clear();
+    }
+
+    #[inline]
+    fn follow(&mut self, thread: u64, sequence: u32, expected_last: u32, may_restart: bool) {
+        let room = self.threads.len() < MAX_THREADS;
+        let Some(state) = self.state(thread, room) else {
+            return;
+        };
+        let gap = expected_last.wrapping_sub(state.last);
+        state.last = sequence;
+        if gap == 0 {
+            return;
+        }
+        if gap < NEGATIVE {
+            let is_first = !state.gaps;
+            state.gaps = true;
+            self.lost.events = self.lost.events.saturating_add(gap.into());
+            self.lost.threads = self.lost.threads.saturating_add(is_first.into());
+        } else if !may_restart {
+            self.lost.unknown = self.lost.unknown.saturating_add(1);
+        }
+    }
+
+    #[inline]
+    fn state(&mut self, thread: u64, room: bool) -> Option<&mut Sequence> {
+        if room {
+            return Some(self.threads.entry(thread).or_default());
+        }
+        self.threads.get_mut(&thread)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lost(of: impl FnOnce(&mut Losses)) -> (u64, u64, u64) {
+        let mut losses = Losses::default();
+        of(&mut losses);
+        let lost = losses.lost();
+        (lost.events, lost.threads, lost.unknown)
+    }
+
+    #[test]
+    fn gaps_are_counted_per_thread() {
+        let none = lost(|l| {
+            l.event(1, 1);
+            l.event(2, 1);
+            l.event(1, 2);
+            l.reached(1, 2);
+        });
+        assert_eq!(none, (0, 0, 0));
+        let some = lost(|l| {
+            l.event(1, 3);
+            l.event(1, 5);
+            l.event(2, 1);
+            l.reached(2, 10);
+            l.reached(3, 0);
+        });
+        assert_eq!(some, (2 + 1 + 9, 2, 0));
+    }
+
+    #[test]
+    fn numbers_wrap_and_ids_are_used_again() {
+        let wrapped = lost(|l| {
+            l.reached(1, u32::MAX / 2);
+            l.reached(1, u32::MAX - 1);
+            l.event(1, u32::MAX);
+            l.event(1, 0);
+            l.event(1, 1);
+        });
+        assert_eq!(wrapped, (u64::from(u32::MAX) - 1, 1, 0));
+        let again = lost(|l| {
+            l.event(1, 1);
+            l.event(1, 2);
+            l.event(1, 1);
+            l.event(1, 2);
+        });
+        assert_eq!(again, (0, 0, 0));
+        let back = lost(|l| {
+            l.event(1, 1);
+            l.event(1, 2);
+            l.event(1, 2);
+        });
+        assert_eq!(back, (0, 0, 1));
+    }
+}
