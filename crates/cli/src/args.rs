@@ -1,5 +1,9 @@
 //! The command line. This file holds all of it, so that help texts and manual pages come from one place.
 
+mod live;
+
+pub(crate) use live::{CollectArgs, EventArgs, ObserveArgs};
+
 use asynctriage_report::{Address, Severity};
 use clap::{Args, FromArgMatches, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -56,6 +60,10 @@ pub(crate) enum Command {
     Heap(HeapArgs),
     /// Show one object: its fields, what it means, what refers to it
     Show(ShowArgs),
+    /// List the runtimes that can be read, and on what evidence
+    Runtimes(RuntimesArgs),
+    /// Record the async events of a running process into a new .nettrace file
+    Collect(CollectArgs),
 }
 
 impl Command {
@@ -86,9 +94,9 @@ impl Command {
         }
     }
 
-    /// What all commands have.
-    pub(crate) fn output(&self) -> &OutputArgs {
-        match self {
+    /// How much detail; what all commands have.
+    pub(crate) fn verbose(&self) -> u8 {
+        let output = match self {
             Self::Triage(args)
             | Self::Tree(args)
             | Self::Threads(args)
@@ -98,7 +106,10 @@ impl Command {
             Self::Tasks(args) => &args.output,
             Self::Heap(args) => &args.output,
             Self::Show(args) => &args.output,
-        }
+            Self::Runtimes(args) => &args.output,
+            Self::Collect(args) => return args.verbose,
+        };
+        output.verbose
     }
 }
 
@@ -209,6 +220,12 @@ pub(crate) struct ShowArgs {
     pub(crate) show_values: bool,
     #[command(flatten)]
     pub(crate) files: FileArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RuntimesArgs {
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

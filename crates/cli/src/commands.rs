@@ -1,7 +1,8 @@
 //! What each command does: open the dump, ask the library, print the answer.
 
 use crate::args::{
-    FileArgs, Format, GateArgs, HeapArgs, HeapSort, OutputArgs, ReportArgs, ShowArgs, TasksArgs,
+    FileArgs, Format, GateArgs, HeapArgs, HeapSort, OutputArgs, ReportArgs, RuntimesArgs, ShowArgs,
+    TasksArgs,
 };
 use crate::errors::CliError;
 use crate::exit::Exit;
@@ -142,6 +143,20 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Exit, CliError> {
         args.all,
         &report,
         report::object,
+    )?;
+    Ok(Exit::Written)
+}
+
+/// What can be read, and on what evidence.
+pub(crate) fn runtimes(args: &RuntimesArgs) -> Result<Exit, CliError> {
+    // there is no dump that the output could overwrite
+    let destination = Destination::new(&args.output, Path::new(""))?;
+    print(
+        &destination,
+        &args.output,
+        true,
+        &views::runtimes(),
+        report::runtimes,
     )?;
     Ok(Exit::Written)
 }

@@ -1,12 +1,15 @@
 //! `asynctriage`: reads a dump of a hung .NET process and says which request waits on which await.
 
 mod args;
+mod collect;
 mod commands;
 mod errors;
 mod exit;
 mod filter;
+mod interrupt;
 mod output;
 mod progress;
+mod recipe;
 
 use args::Command;
 use asynctriage_report::{Part, printable};
@@ -36,7 +39,7 @@ fn run() -> Exit {
             };
         }
     };
-    log(command.output().verbose);
+    log(command.verbose());
     dispatch(&command).unwrap_or_else(|error| {
         complain(&error.render());
         error.exit
@@ -54,6 +57,8 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
         Command::Tasks(args) => commands::tasks(args),
         Command::Heap(args) => commands::heap(args),
         Command::Show(args) => commands::show(args),
+        Command::Runtimes(args) => commands::runtimes(args),
+        Command::Collect(args) => collect::collect(args),
     }
 }
 

@@ -166,3 +166,13 @@ fn a_dump_comes_through_a_pipe() {
         refused.map(|(what, bytes)| format!("$ {what}\n{}", shown(&piped(&["-"], bytes))));
     insta::assert_snapshot!(refused.join("\n"));
 }
+
+#[test]
+fn the_runtimes_that_can_be_read() {
+    let folder = folder("runtimes");
+    insta::assert_snapshot!(shown(&run_in(&folder, &["runtimes"])));
+    let json = run_in(&folder, &["runtimes", "--format", "json"]).stdout;
+    let report: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
+    let tables = report["tables"].as_array().expect("a list");
+    assert!(tables.iter().any(|t| t["table"] == "linux-x64-11.0"));
+}

@@ -92,8 +92,15 @@ pub struct Layout {
 impl Layout {
     /// The built-in tables for an operating system and processor (`linux`, `x64`), newest version last.
     pub(crate) fn built_in(os: &str, arch: &str) -> Vec<Self> {
+        Self::all()
+            .filter(|l| l.applies.os == os && l.applies.arch == arch)
+            .collect()
+    }
+
+    /// All built-in tables.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
         let common: Option<TableFile> = serde_json::from_str(COMMON).ok();
-        let tables = TABLES.iter().filter_map(|(name, _)| {
+        TABLES.iter().filter_map(move |(name, _)| {
             let table = table(name)?;
             let mut layout = Self {
                 name,
@@ -111,10 +118,7 @@ impl Layout {
             layout.lay_over(alike.unwrap_or_default());
             layout.lay_over(table.types);
             Some(layout)
-        });
-        tables
-            .filter(|l| l.applies.os == os && l.applies.arch == arch)
-            .collect()
+        })
     }
 
     /// The versions that the built-in tables know, as `linux-x64-8.0`.
@@ -156,6 +160,17 @@ impl Layout {
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
+    }
+
+    /// Operating system and processor, as `linux-x64`.
+    pub(crate) fn platform(&self) -> String {
+        format!("{}-{}", self.applies.os, self.applies.arch)
+    }
+
+    /// Offsets and indices that it holds.
+    pub(crate) fn len(&self) -> usize {
+        let offsets = self.types.values().map(BTreeMap::len);
+        offsets.fold(self.dac_table.len(), usize::saturating_add)
     }
 
     /// Major and minor version of the table.
@@ -241,7 +256,7 @@ layouts! {
         major = "Major", generation_size = "GenerationSize", generation_count = "TotalGenerationCount",
         generation_table = "GenerationTable", ephemeral = "EphemeralHeapSegment", alloc_allocated = "AllocAllocated",
         heap_count = "HeapCount", heaps = "Heaps", invalid_count = "StructureInvalidCount", handle_map = "HandleTableMap",
-        heap_fields = "GCHeapFieldOffsets", generation_fields = "GenerationFieldOffsets"
+        heap_fields = "GCHeapFieldOffsets", generation_fields = "GenerationFieldOffsets"; finalize_queue = "FinalizeQueue"
     }
     GenerationLayout = "Generation" { context = "AllocationContext", start_segment = "StartSegment" }
     SegmentLayout = "HeapSegment" { allocated = "Allocated", mem = "Mem", flags = "Flags", next = "Next" }

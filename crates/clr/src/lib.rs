@@ -31,6 +31,7 @@ mod roots;
 mod runtime;
 mod stack;
 mod statics;
+mod support;
 mod threads;
 mod types;
 mod version;
@@ -42,13 +43,17 @@ pub use code::{
 };
 pub use exceptions::{Exception, ThrowFrame};
 pub use gap::Gap;
-pub use heap::{BadObject, Heap, HeapObject, HeapShape, Segment, SegmentKind, TypeCount};
+pub use heap::{
+    BadObject, Heap, HeapObject, HeapShape, Held, Retained, Segment, SegmentKind, TypeCount,
+};
 pub use layout::{Layout, MissingField};
 pub use locks::{Block, BlockKind, Lock};
 pub use modules::{DumpSource, Module};
 pub use objects::Place;
+pub use roots::{RootCounts, Roots};
 pub use runtime::{Globals, Runtime, RuntimeError};
 pub use stack::{FrameSource, StackFrame};
+pub use support::{SELF_CHECKS, Supported, refused, supported};
 pub use threads::Thread;
 pub use types::{Field, FieldKind, Type};
 pub use version::{Version, VersionSource};

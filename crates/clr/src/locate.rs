@@ -159,7 +159,7 @@ fn image(dump: &Dump, base: Addr) -> Option<RuntimeImage> {
 }
 
 /// Runtimes that are not read, by the begin of the file name of their module, and what to call them.
-const OTHER_RUNTIMES: [(&str, &str); 6] = [
+pub(crate) const OTHER_RUNTIMES: [(&str, &str); 6] = [
     ("libmonosgen", "the Mono runtime"),
     ("libmono-", "the Mono runtime"),
     ("mono-sgen", "the Mono runtime"),

@@ -22,7 +22,7 @@ mod text;
 pub mod timeline;
 
 pub use model::*;
-pub use text::{Part, TextOptions, heap, object, part, printable, tasks, text, tree};
+pub use text::{Part, TextOptions, heap, object, part, printable, runtimes, tasks, text, tree};
 
 /// A report as JSON: indented, keys in the order of the contract, a newline at the end.
 ///

@@ -6,6 +6,7 @@ mod finding;
 mod kinds;
 mod process;
 mod report;
+mod runtimes;
 mod views;
 
 pub use address::{Address, ParseAddressError};
@@ -18,6 +19,7 @@ pub use process::{ObjectRef, Pool, QueuedKind, QueuedWork, Request, Thread, Thre
 pub use report::{
     Dump, Gap, Heap, LayoutFact, LeftOut, Rejected, Report, Runtime, SCHEMA_VERSION, Timing, Tool,
 };
+pub use runtimes::{RuntimeTable, RuntimesReport};
 pub use views::{Decoded, FieldRow, HeapReport, ObjectReport, TaskReport, TaskRow, TypeRow};
 
 #[cfg(feature = "schema")]

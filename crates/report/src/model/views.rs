@@ -3,7 +3,7 @@
 use super::{Address, Gap, LeafKind, SCHEMA_VERSION, is_zero};
 use serde::{Deserialize, Serialize};
 
-fn current() -> String {
+pub(super) fn current() -> String {
     SCHEMA_VERSION.to_owned()
 }
 

@@ -8,6 +8,7 @@ mod opening;
 mod page;
 mod part;
 mod process;
+mod runtimes;
 mod style;
 mod table;
 mod tree;
@@ -21,6 +22,7 @@ use crate::Report;
 use page::Page;
 
 pub use part::{Part, part};
+pub use runtimes::runtimes;
 pub use tree::tree;
 pub use views::{heap, object, tasks};
 

@@ -2,11 +2,13 @@
 
 mod heap;
 mod object;
+mod runtimes;
 mod tasks;
 
 pub use heap::heap;
 pub use object::{ObjectOptions, object};
 pub(crate) use object::{primitive_text, reference_text};
+pub use runtimes::runtimes;
 pub use tasks::{TaskOptions, tasks};
 
 use crate::summary::report_gap;
