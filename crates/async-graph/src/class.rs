@@ -81,6 +81,12 @@ pub enum Helper {
     Lock,
     /// The cached text of Kestrel's `Date:` header.
     DateHeader,
+    /// A BlockingCollection: its consumers block threads while it is empty.
+    BlockingCollection,
+    /// A ReaderWriterLockSlim.
+    ReaderWriterLock,
+    /// A scheduler of tasks, the program's own ones included.
+    Scheduler,
 }
 
 const TASK: &str = "System.Threading.Tasks.Task";
@@ -143,7 +149,15 @@ const COMBINATORS: [(&str, Combinator); 11] = [
     ),
 ];
 
-const HELPERS: [(&str, Helper); 13] = [
+const HELPERS: [(&str, Helper); 15] = [
+    (
+        "System.Collections.Concurrent.BlockingCollection`1",
+        Helper::BlockingCollection,
+    ),
+    (
+        "System.Threading.ReaderWriterLockSlim",
+        Helper::ReaderWriterLock,
+    ),
     (
         "Microsoft.AspNetCore.Server.Kestrel.Core.Internal.Http.DateHeaderValueManager",
         Helper::DateHeader,
@@ -228,6 +242,9 @@ fn by_hierarchy(rt: &Runtime<'_>, ty: &Type) -> Option<Class> {
             "System.Threading.Tasks.TaskCompletionSource"
             | "System.Threading.Tasks.TaskCompletionSource`1" => {
                 return Some(Class::Helper(Helper::CompletionSource));
+            }
+            "System.Threading.Tasks.TaskScheduler" => {
+                return Some(Class::Helper(Helper::Scheduler));
             }
             "Microsoft.AspNetCore.Server.Kestrel.Core.Internal.Http.HttpProtocol" => {
                 return Some(Class::Helper(Helper::ServerRequest));

@@ -76,6 +76,15 @@ impl ThreadFacts {
             .find(|n| !MECHANISM.iter().any(|m| n.starts_with(m)))
     }
 
+    /// Whether it runs code: it waits for nothing, does not sleep, and is in no call to the system.
+    pub(crate) fn computes(&self) -> bool {
+        let top = self.frames.first();
+        let runs = |(frame, name): &(StackFrame, Arc<str>)| {
+            frame.method.kind != MethodKind::Dynamic && !name.starts_with("Interop.")
+        };
+        self.wait.is_none() && !self.thread.in_wait() && top.is_some_and(runs)
+    }
+
     /// Whether it is a worker of the pool that waits for work.
     pub(crate) fn is_parked(&self) -> bool {
         self.caller()

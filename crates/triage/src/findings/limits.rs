@@ -1,6 +1,6 @@
 //! Limits that are reached: semaphores, connection pools, bounded channels.
 
-use super::{Draft, Facts, fact, listed, several, verb};
+use super::{Draft, Facts, collections, fact, listed, several, verb};
 use crate::{channels, users};
 use asynctriage_async_graph::NodeId;
 use asynctriage_dump::Addr;
@@ -15,11 +15,16 @@ const MAX_USERS: usize = 10_000;
 const MAX_SEMAPHORES: usize = 20;
 /// More threads than any process has: the word is no count.
 const MAX_THREADS: u64 = 1 << 20;
+/// Waiters for one semaphore from which on they are not taken for idle consumers.
+const MANY_WAITERS: u64 = 10;
+/// Writers from which on a full channel is more than back pressure on one producer.
+const MANY_WRITERS: u64 = 3;
 
 pub(super) fn find(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
     let mut out = semaphores(facts);
     out.extend(http_pools(facts));
     out.extend(full_channels(facts));
+    out.extend(collections::full(facts));
     out
 }
 
@@ -63,8 +68,11 @@ fn semaphores(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
         waiting.entry(*semaphore).or_default().push(*waiter);
     }
     let waiters = |s: Addr| waiting.get(&s).map_or(&[][..], Vec::as_slice);
+    // a BlockingCollection counts its items and free places with semaphores; that is told of the collection
+    let counters = collections::counters(facts.a);
     let mut found: Vec<(u64, u64, Addr)> = users::semaphores(facts.a)
         .into_iter()
+        .filter(|s| !counters.contains_key(s))
         .filter_map(|s| {
             let (count, threads) = waiting_for(facts, s, waiters(s))?;
             Some((count, threads, s))
@@ -91,8 +99,18 @@ fn waiting_for(facts: Facts<'_, '_, '_>, at: Addr, waiters: &[Addr]) -> Option<(
     (free == 0 && count > 0).then_some((count, threads))
 }
 
-/// Without an upper limit it may be a signal that its waiters are idle for, or a lock: only several waiters, or a
-/// request among them, make that worth a warning.
+/// How much it matters that a semaphore has no free place. Waiters may be idle consumers: a semaphore without an upper
+/// limit, or of one place, is often a signal that work has come. A request among them, methods that have entered while
+/// several wait, or more waiters than a process has consumers speak against that.
+fn severity_of(limit: Option<i32>, waiters: u64, held: bool, requests: bool) -> Severity {
+    let several = waiters >= 2 && (held || limit.is_some());
+    if requests || several || waiters >= MANY_WAITERS {
+        Severity::Warning
+    } else {
+        Severity::Info
+    }
+}
+
 fn semaphore(
     facts: Facts<'_, '_, '_>,
     at: Addr,
@@ -108,11 +126,6 @@ fn semaphore(
         .collect();
     ids.sort_unstable();
     let requests = serves_request(facts, &ids);
-    let severity = match (limit, count) {
-        _ if requests => Severity::Warning,
-        (Some(_), _) | (None, 2..) => Severity::Warning,
-        (None, _) => Severity::Info,
-    };
     let of = limit.map_or_else(|| "0".to_owned(), |m| format!("0 of {m}"));
     let name = facts
         .a
@@ -135,7 +148,10 @@ fn semaphore(
         String::new()
     };
     let holders = holders(facts, at, &ids);
-    let held = if holders.is_empty() {
+    let severity = severity_of(limit, count, !holders.is_empty(), requests);
+    let held = if holders.is_empty() && severity == Severity::Info {
+        " No suspended method that uses it is past its wait: it may be a signal that its waiters are idle for.".to_owned()
+    } else if holders.is_empty() {
         " No suspended method that uses it is past its wait: whoever entered has ended without Release, or runs now.".to_owned()
     } else {
         format!(
@@ -300,6 +316,7 @@ fn full_channels(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
             .field_that_holds(&facts.hang.users, channel, &ids)
             .map(|n| format!(" {n}"))
             .unwrap_or_default();
+        let requests = serves_request(facts, &ids);
         let reading = readers.get(&channel).copied().unwrap_or(0);
         let consumer = if reading > 0 {
             format!(
@@ -319,7 +336,12 @@ fn full_channels(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
         Some(
             Draft {
                 kind: FindingKind::ChannelFull,
-                severity: Severity::Warning,
+                // a bounded channel is there to slow its producer down
+                severity: if requests || count >= MANY_WRITERS {
+                    Severity::Warning
+                } else {
+                    Severity::Info
+                },
                 confidence: Confidence::Likely,
                 title: format!(
                     "Channel{name} is full ({items} of {capacity}): {} {}",
@@ -343,4 +365,21 @@ fn full_channels(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
         )
     };
     all.into_iter().filter_map(describe).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idle_consumers_are_no_warning_and_queues_behind_a_holder_are() {
+        let signal = severity_of(None, 4, false, false);
+        assert_eq!(signal, Severity::Info, "consumers wait for a signal");
+        assert_eq!(severity_of(Some(1), 1, false, false), Severity::Info);
+        assert_eq!(severity_of(Some(4), 1, true, false), Severity::Info);
+        assert_eq!(severity_of(Some(1), 2, false, false), Severity::Warning);
+        assert_eq!(severity_of(None, 2, true, false), Severity::Warning);
+        assert_eq!(severity_of(None, 10, false, false), Severity::Warning);
+        assert_eq!(severity_of(None, 1, false, true), Severity::Warning);
+    }
 }

@@ -50,6 +50,23 @@ pub(crate) fn lock_text(facts: Facts<'_, '_, '_>, lock: &Lock) -> String {
     }
 }
 
+/// The thread that a lock waits for in the end: its owner, or the one that holds what the owner wants to enter. `None`
+/// when that is not known, or where owners wait for one another.
+pub(super) fn last_owner<'a>(facts: Facts<'a, '_, '_>, lock: &Lock) -> Option<&'a ThreadFacts> {
+    let mut owner = lock.owner?;
+    for _ in 0..facts.hang.threads.len() {
+        let thread = facts
+            .hang
+            .by_managed_id(owner)
+            .and_then(|i| facts.hang.threads.get(i))?;
+        match &thread.wait {
+            Some(Wait::Lock(next)) => owner = next.owner?,
+            _ => return Some(thread),
+        }
+    }
+    None
+}
+
 fn contention(facts: Facts<'_, '_, '_>, lock: &Lock, threads: &[&ThreadFacts]) -> Finding {
     let owner = lock
         .owner
@@ -58,6 +75,8 @@ fn contention(facts: Facts<'_, '_, '_>, lock: &Lock, threads: &[&ThreadFacts]) -
     let owner_waits = owner.is_some_and(|o| o.wait.is_some());
     let held = match owner {
         Some(owner) => format!("held by {}", owner.title()),
+        // between the owner's leaving and the next one's entering
+        None if lock.owner.is_none() => "free at this moment".into(),
         None => "held by a thread that is not known".into(),
     };
     let does = match owner {
@@ -73,7 +92,9 @@ fn contention(facts: Facts<'_, '_, '_>, lock: &Lock, threads: &[&ThreadFacts]) -
     };
     let titles = thread_titles(threads.iter().copied());
     let count = threads.len() as u64;
-    let severity = if owner_waits || threads.len() >= MANY {
+    // an owner that computes will leave soon: a busy process shows that at any moment
+    let computes = lock.owner.is_none() || owner.is_some_and(ThreadFacts::computes);
+    let severity = if owner_waits || threads.len() >= MANY && !computes {
         Severity::Warning
     } else {
         Severity::Info

@@ -3,6 +3,7 @@
 
 mod blocked;
 mod bottleneck;
+mod collections;
 mod crash;
 mod cycles;
 pub(crate) mod deadlocks;
@@ -231,6 +232,11 @@ pub(crate) fn thread_titles<'t>(threads: impl Iterator<Item = &'t ThreadFacts>) 
 pub(crate) fn several(count: u64, one: &str) -> String {
     let end = if count == 1 { "" } else { "s" };
     format!("{count} {one}{end}")
+}
+
+/// `1 chain waits`, `2 chains wait`.
+pub(crate) fn waits(count: u64, one: &str) -> String {
+    format!("{} {}", several(count, one), verb(count, "waits", "wait"))
 }
 
 /// The verb that goes with a number of things.

@@ -20,10 +20,19 @@ pub(super) fn find(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
     starved.into_iter().chain(depth).collect()
 }
 
-/// Workers that block, rather than run.
+/// Workers that block, rather than run. Those that queue for a lock whose owner computes will go on at once: contention
+/// is told of the lock.
 fn blocked_workers<'a>(facts: Facts<'a, '_, '_>) -> Vec<&'a ThreadFacts> {
     let of_pool = facts.hang.threads.iter().filter(|t| t.thread.is_pool());
-    of_pool.filter(|t| t.wait.is_some()).collect()
+    let moves_on = |thread: &&ThreadFacts| match &thread.wait {
+        Some(Wait::Lock(lock)) => {
+            super::locks::last_owner(facts, lock).is_some_and(ThreadFacts::computes)
+        }
+        _ => false,
+    };
+    of_pool
+        .filter(|t| t.wait.is_some() && !moves_on(t))
+        .collect()
 }
 
 fn starvation(facts: Facts<'_, '_, '_>, pool: &PoolFacts) -> Option<Finding> {
