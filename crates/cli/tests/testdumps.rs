@@ -10,6 +10,9 @@ struct Truth {
     runtime: String,
     objects: u64,
     chains: Vec<Chain>,
+    /// Methods that wait for what nothing can complete.
+    #[serde(default)]
+    lost: Vec<String>,
 }
 
 /// Chains whose frames of the application are these, innermost first, as `Method@await`.
@@ -106,7 +109,24 @@ fn every_dump_shows_the_chains_that_its_program_told_of() {
         }
         let invented: Vec<_> = groups.iter().map(|g| own_frames(g)).collect();
         assert!(invented.is_empty(), "{name}: {invented:?}");
+        assert_eq!(lost(&report), truth.lost, "{name}");
     }
+}
+
+/// The methods that findings say wait for ever, each certain of it.
+fn lost(report: &serde_json::Value) -> Vec<String> {
+    let findings = report["findings"].as_array().expect("findings").iter();
+    let mut lost: Vec<String> = findings
+        .filter(|f| f["kind"] == "never-completes")
+        .map(|f| {
+            assert_eq!(f["confidence"], "certain");
+            let title = f["title"].as_str().expect("title");
+            let method = title.split(" in ").nth(1).expect("a method");
+            method.split(" for ").next().expect("a method").to_owned()
+        })
+        .collect();
+    lost.sort();
+    lost
 }
 
 /// The text as a user sees it. The symbol file is given, so that it is the same where the program was built.

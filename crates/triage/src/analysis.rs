@@ -8,7 +8,7 @@ use crate::lines::Lines;
 use crate::names::{Names, is_framework};
 use crate::threads::{Threads, display_name};
 use asynctriage_async_graph::{AsyncGraph, Class, Helper, Node, NodeId};
-use asynctriage_clr::Runtime;
+use asynctriage_clr::{Roots, Runtime};
 use asynctriage_dump::Addr;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::OnceCell;
@@ -26,7 +26,7 @@ pub struct Analysis<'r, 'd> {
     pub(crate) clock: Clock,
     names: Names,
     pub(crate) lines: Lines,
-    /// Those of the objects that chains begin with that a root of the garbage collector reaches.
+    /// Those of the objects that chains begin and end with that a root of the garbage collector reaches.
     reachable: OnceCell<FxHashSet<Addr>>,
 }
 
@@ -96,7 +96,7 @@ impl<'r, 'd> Analysis<'r, 'd> {
         }
     }
 
-    /// Whether a root of the garbage collector reaches the object that a chain begins with.
+    /// Whether a root of the garbage collector reaches an object that a chain begins or ends with.
     pub(crate) fn is_reachable(&self, object: Addr) -> bool {
         match self.reachable.get() {
             Some(reached) => reached.contains(&object),
@@ -104,17 +104,23 @@ impl<'r, 'd> Analysis<'r, 'd> {
         }
     }
 
-    /// Finds out once for all chains which of the objects that they begin with are reachable.
-    pub(crate) fn find_reachable(&self, innermost: impl IntoIterator<Item = Addr>) {
-        self.reachable.get_or_init(|| self.reached(innermost));
+    /// Finds out once for all chains which of the objects that they begin and end with are reachable.
+    pub(crate) fn find_reachable(&self, ends: impl IntoIterator<Item = Addr>) {
+        self.reachable.get_or_init(|| self.reached(ends));
     }
 
     /// Those of the objects that a root of the garbage collector reaches.
     pub(crate) fn reached(&self, objects: impl IntoIterator<Item = Addr>) -> FxHashSet<Addr> {
-        let heap = &self.graph.heap;
-        let mut roots = self.rt.roots(heap);
-        roots.retain(|r| !self.is_leftover(*r));
-        self.rt.reached(heap, &roots, objects)
+        self.rt.reached(&self.graph.heap, self.roots(), objects)
+    }
+
+    /// The roots of the garbage collector, without what stacks have left over.
+    pub(crate) fn roots(&self) -> &Roots {
+        self.roots.get_or_init(|| {
+            let mut roots = self.rt.roots(&self.graph.heap);
+            roots.strong.retain(|r| !self.is_leftover(*r));
+            roots
+        })
     }
 
     /// Whether a root that names something asynchronous is a stack's leftover rather than a reference in use. Stacks name

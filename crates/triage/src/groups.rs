@@ -5,11 +5,12 @@ use crate::paths::{Path, Paths};
 use crate::steps::Step;
 use crate::tally::{Note, Tally};
 use asynctriage_async_graph::NodeId;
+use asynctriage_dump::Addr;
 use asynctriage_report::{
     Address, ChainGroup, Frame, FrameKind, Leaf, LeafKind, Member, Root, RootKind, Verdict,
     VerdictState,
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// Frames whose boxes a member lists.
@@ -73,12 +74,11 @@ impl Analysis<'_, '_> {
             .iter()
             .filter_map(|b| self.graph.node(*b))
             .collect();
-        self.find_reachable(
-            paths
-                .paths
-                .iter()
-                .filter_map(|p| Some(self.graph.object(p.innermost())?.addr)),
-        );
+        let ends = paths
+            .paths
+            .iter()
+            .flat_map(|p| [p.innermost(), p.outermost()]);
+        self.find_reachable(ends.filter_map(|id| Some(self.graph.object(id)?.addr)));
         for path in paths.paths {
             // what runs on a thread now is not waiting
             if !running.contains(&path.leaf) {

@@ -94,9 +94,7 @@ impl Analysis<'_, '_> {
         if is_plumbing(found.kind) {
             self.lift(path, &mut found);
         }
-        // who reaches the innermost method reaches what it awaits, so one test is enough
-        let innermost = self.graph.object(path.innermost()).unwrap_or(node);
-        if !self.is_reachable(innermost.addr) {
+        if self.is_dead(path) {
             found.text = format!(
                 "nothing can complete this: no root of the garbage collector reaches it ({})",
                 found.text
@@ -105,6 +103,16 @@ impl Analysis<'_, '_> {
         }
         found.evidence = Some(self.leaf_evidence(path, node));
         found
+    }
+
+    /// Whether a chain is garbage: nothing reaches what it begins with, and nobody alive waits for its end. Who reaches the
+    /// innermost method reaches what it awaits, so one test per end is enough.
+    fn is_dead(&self, path: &Path) -> bool {
+        let reached = |id| {
+            let node = self.graph.object(id);
+            node.is_some_and(|n| self.is_reachable(n.addr))
+        };
+        !reached(path.innermost()) && !reached(path.outermost())
     }
 
     /// A cycle waits for itself; others can wait for it from outside.

@@ -23,6 +23,12 @@ impl Path {
     pub(crate) fn innermost(&self) -> NodeId {
         self.frames.first().copied().unwrap_or(self.leaf)
     }
+
+    /// What waits for the end of all the rest: a blocked thread, else the last method.
+    pub(crate) fn outermost(&self) -> NodeId {
+        let last = self.blocked.or_else(|| self.frames.last().copied());
+        last.unwrap_or(self.leaf)
+    }
 }
 
 /// Paths from one wait above which only some are listed: where every level of a program waits for two others, paths

@@ -5,6 +5,7 @@
 
 use super::index::{GRANULE, Heap};
 use super::references::{RefMap, slots};
+use crate::roots::Roots;
 use crate::runtime::Runtime;
 use asynctriage_dump::Addr;
 use rayon::Scope;
@@ -17,6 +18,9 @@ const BATCH: usize = 16;
 const SHARE_ABOVE: usize = 4096;
 /// Objects between two looks at whether everything wanted has been found.
 const CHECK_EVERY: u64 = 1 << 18;
+/// Rounds in which dependent handles whose key was reached keep their value alive; each needs the one before. What is
+/// left then counts as alive.
+const MAX_ROUNDS: usize = 1000;
 
 impl Runtime<'_> {
     /// Those of `wanted` that the roots reach, directly or through other objects.
@@ -27,41 +31,24 @@ impl Runtime<'_> {
     pub fn reached(
         &self,
         heap: &Heap,
-        roots: &[Addr],
+        roots: &Roots,
         wanted: impl IntoIterator<Item = Addr>,
     ) -> FxHashSet<Addr> {
         self.reached_around(heap, roots, &[], wanted)
     }
 
-    /// The same without going through some objects, as if they held no references.
+    /// The same without going through some objects, as if they held no references. As keys of dependent handles they
+    /// count as alive.
     #[must_use]
     pub fn reached_around(
         &self,
         heap: &Heap,
-        roots: &[Addr],
+        roots: &Roots,
         barred: &[Addr],
         wanted: impl IntoIterator<Item = Addr>,
     ) -> FxHashSet<Addr> {
         let wanted: Vec<Addr> = wanted.into_iter().filter(|w| heap.is_object(*w)).collect();
-        let marker = Marker {
-            rt: self,
-            heap,
-            marks: heap.starts.iter().map(|s| zeros(s.0.len())).collect(),
-            wanted: &wanted,
-            found: AtomicUsize::new(0),
-            done: AtomicBool::new(wanted.is_empty()),
-            tasks: AtomicUsize::new(0),
-        };
-        // what is marked already is not looked into
-        for object in barred.iter().filter(|b| heap.is_object(**b)) {
-            marker.mark(*object);
-        }
-        let objects: Vec<Addr> = roots
-            .iter()
-            .filter_map(|r| marker.object_of(*r))
-            .filter(|o| marker.mark(*o))
-            .collect();
-        rayon::scope(|scope| marker.drain(scope, objects));
+        let marker = Marker::run(self, heap, roots, barred, &wanted);
         wanted
             .iter()
             .copied()
@@ -76,7 +63,7 @@ fn zeros(words: usize) -> Vec<AtomicU64> {
         .collect()
 }
 
-struct Marker<'a, 'd> {
+pub(super) struct Marker<'a, 'd> {
     rt: &'a Runtime<'d>,
     heap: &'a Heap,
     marks: Vec<Vec<AtomicU64>>,
@@ -89,13 +76,72 @@ struct Marker<'a, 'd> {
 }
 
 /// What scanning an object needs to know of its type.
-struct Scan {
+pub(super) struct Scan {
     base: u64,
     component: u64,
     map: RefMap,
 }
 
-impl<'a> Marker<'a, '_> {
+impl<'a, 'd> Marker<'a, 'd> {
+    /// Marks what the roots reach without going through `barred`, until all wanted objects are found.
+    fn run(
+        rt: &'a Runtime<'d>,
+        heap: &'a Heap,
+        roots: &Roots,
+        barred: &[Addr],
+        wanted: &'a [Addr],
+    ) -> Self {
+        let marker = Self {
+            rt,
+            heap,
+            marks: heap.starts.iter().map(|s| zeros(s.0.len())).collect(),
+            wanted,
+            found: AtomicUsize::new(0),
+            done: AtomicBool::new(wanted.is_empty()),
+            tasks: AtomicUsize::new(0),
+        };
+        // what is marked already is not looked into
+        for object in barred.iter().filter(|b| heap.is_object(**b)) {
+            marker.mark(*object);
+        }
+        let strong = roots.strong.iter().filter_map(|r| marker.object_of(*r));
+        marker.mark_from(strong);
+        marker.mark_dependent(&roots.dependent);
+        marker
+    }
+
+    /// Marks all that the roots reach without going through `barred`.
+    pub(super) fn everything(
+        rt: &'a Runtime<'d>,
+        heap: &'a Heap,
+        roots: &Roots,
+        barred: &[Addr],
+    ) -> Self {
+        // what is never found is looked for to the end
+        const NOTHING: &[Addr] = &[Addr::NULL];
+        Self::run(rt, heap, roots, barred, NOTHING)
+    }
+
+    /// Whether an object starts here that the roots did not reach.
+    pub(super) fn is_unmarked_object(&self, addr: Addr) -> bool {
+        self.bit(addr)
+            .is_some_and(|(word, mask)| word.load(Ordering::Relaxed) & mask == 0)
+    }
+
+    /// Adds what an object refers to.
+    pub(super) fn scan_object(
+        &self,
+        object: Addr,
+        scans: &mut FxHashMap<Addr, Scan>,
+        found: &mut Vec<Addr>,
+    ) {
+        let header = self.rt.memory.u64(object).unwrap_or(0);
+        let scan = scans
+            .entry(Addr(header & !7))
+            .or_insert_with_key(|mt| self.scan_of(*mt));
+        self.scan(object, scan, found);
+    }
+
     /// The object that a word means: the object itself, or the one that it points into.
     fn object_of(&self, word: Addr) -> Option<Addr> {
         if self.heap.is_object(word) {
@@ -125,6 +171,30 @@ impl<'a> Marker<'a, '_> {
             word.load(Ordering::Relaxed) & mask == 0
                 && word.fetch_or(mask, Ordering::Relaxed) & mask == 0
         })
+    }
+
+    /// Marks objects and what hangs on them.
+    fn mark_from(&self, objects: impl Iterator<Item = Addr>) {
+        let new: Vec<Addr> = objects.filter(|o| self.mark(*o)).collect();
+        rayon::scope(|scope| self.drain(scope, new));
+    }
+
+    /// Marks the values of dependent handles whose keys are marked, until no more come to light.
+    fn mark_dependent(&self, pairs: &[(Addr, Addr)]) {
+        let mut left = pairs.to_vec();
+        for _ in 0..MAX_ROUNDS {
+            if self.all_found() {
+                return;
+            }
+            let (live, rest): (Vec<_>, Vec<_>) =
+                left.into_iter().partition(|(key, _)| self.is_marked(*key));
+            if live.is_empty() {
+                return;
+            }
+            self.mark_from(live.into_iter().map(|(_, value)| value));
+            left = rest;
+        }
+        self.mark_from(left.into_iter().map(|(_, value)| value));
     }
 
     fn is_marked(&self, addr: Addr) -> bool {

@@ -18,6 +18,7 @@ const FLAG_READ_ONLY: u64 = 1;
 /// Positions in the GC's array of field offsets of a server heap (8.0 to 11.0).
 const HEAP_FIELD_ALLOC_ALLOCATED: u64 = 0;
 const HEAP_FIELD_EPHEMERAL: u64 = 1;
+const HEAP_FIELD_FINALIZE_QUEUE: u64 = 2;
 const HEAP_FIELD_GENERATIONS: u64 = 18;
 
 /// What a segment is for.
@@ -68,6 +69,7 @@ struct GcHeap {
     generations: Addr,
     ephemeral: Option<Addr>,
     alloc_allocated: Option<Addr>,
+    finalize_queue: Option<Addr>,
 }
 
 impl Runtime<'_> {
@@ -108,6 +110,13 @@ impl Runtime<'_> {
         shape
     }
 
+    /// One queue of objects with finalizers per heap; fewer when they cannot be found.
+    pub(crate) fn finalize_queues(&self) -> Vec<Addr> {
+        let heaps = self.gc_heaps(&mut HeapShape::default());
+        let queues = heaps.iter().filter_map(|h| h.finalize_queue?.non_null());
+        queues.collect()
+    }
+
     fn gc_heaps(&self, shape: &mut HeapShape) -> Vec<GcHeap> {
         let (m, v, o) = (self.memory, self.globals.gc_vars, &self.offsets.gc_vars);
         let deref = |field: u64| {
@@ -121,6 +130,7 @@ impl Runtime<'_> {
                 generations,
                 ephemeral: deref(o.ephemeral),
                 alloc_allocated: deref(o.alloc_allocated),
+                finalize_queue: o.finalize_queue.and_then(deref),
             }];
         }
         shape.server = true;
@@ -136,10 +146,11 @@ impl Runtime<'_> {
                 m.i32(fields.element(position, 4))
                     .and_then(|n| u64::try_from(n).ok())
             };
-            let (generations, ephemeral, allocated) = (
+            let (generations, ephemeral, allocated, finalize) = (
                 offset(HEAP_FIELD_GENERATIONS)?,
                 offset(HEAP_FIELD_EPHEMERAL),
                 offset(HEAP_FIELD_ALLOC_ALLOCATED),
+                offset(HEAP_FIELD_FINALIZE_QUEUE),
             );
             let heap = |i| {
                 let at = m.ptr(list.element(i, 8))?.non_null()?;
@@ -148,6 +159,7 @@ impl Runtime<'_> {
                     generations: at + generations,
                     ephemeral: read(ephemeral),
                     alloc_allocated: read(allocated),
+                    finalize_queue: read(finalize),
                 })
             };
             (0..count).map(heap).collect()

@@ -1,32 +1,33 @@
 //! Waits that nothing can end: nobody is left who could complete what is awaited.
 //!
-//! A promise can be completed by whoever can reach it. The heap is marked from the roots without passing through the
+//! An object can be completed by whoever can reach it. The heap is marked from the roots without passing through the
 //! methods that wait for it, as those cannot run before it is complete. What is not reached then stays incomplete for
-//! ever. Promises whose waiters could complete one another are tested together: the set shrinks until it is stable.
+//! ever. Objects whose waiters could complete one another are tested together: the set shrinks until it is stable.
 
-use super::{Draft, Facts, fact, listed, several, verb};
-use asynctriage_async_graph::NodeId;
+use super::{Draft, Facts, fact, listed, several, waits};
+use asynctriage_async_graph::{Class, Combinator, NodeId};
+use asynctriage_clr::Roots;
 use asynctriage_dump::Addr;
 use asynctriage_report::{
     ChainGroup, Confidence, Finding, FindingKind, LeafKind, RootKind, Severity,
 };
 use rustc_hash::FxHashSet;
 
-/// Promises that are tested.
-const MAX_PROMISES: usize = 100_000;
+/// Awaited objects that are tested.
+const MAX_SUSPECTS: usize = 100_000;
 /// Rounds until the set must be stable; without an end nothing is claimed.
 const MAX_ROUNDS: usize = 6;
 /// Methods that a finding names.
 const MAX_METHODS: usize = 8;
 
 pub(super) fn find(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
-    let lost = lost_promises(facts);
+    let lost = lost_objects(facts);
     if lost.is_empty() {
         return Vec::new();
     }
     let groups = facts.groups.groups.iter().zip(&facts.groups.tallies);
     groups
-        .filter(|(group, _)| is_missed(group))
+        .filter(|(group, _)| is_missed(group) && somebody_completes(group.leaf.kind))
         .filter_map(|(group, tally)| {
             let mine: Vec<NodeId> = tally
                 .leaves
@@ -54,27 +55,47 @@ fn is_missed(group: &ChainGroup) -> bool {
     )
 }
 
-/// Promises at the end of chains that no root reaches except through those who wait for them.
-fn lost_promises(facts: Facts<'_, '_, '_>) -> FxHashSet<NodeId> {
+/// Whether such a thing is completed by code that holds it, rather than by time or by the operating system.
+fn somebody_completes(kind: LeafKind) -> bool {
+    use LeafKind as K;
+    matches!(
+        kind,
+        K::TaskCompletionSource
+            | K::ValueTaskSource
+            | K::Semaphore
+            | K::AsyncLock
+            | K::ChannelRead
+            | K::ChannelWrite
+            | K::PipeRead
+            | K::PipeWrite
+            | K::Database
+            | K::Cache
+            | K::MessageBroker
+            | K::Grpc
+    )
+}
+
+/// Awaited objects at the end of chains that no root reaches except through those who wait for them.
+fn lost_objects(facts: Facts<'_, '_, '_>) -> FxHashSet<NodeId> {
     let graph = &facts.a.graph;
     let groups = facts.groups.groups.iter().zip(&facts.groups.tallies);
     let mut suspects: FxHashSet<NodeId> = groups
-        .filter(|(g, _)| g.leaf.kind == LeafKind::TaskCompletionSource)
+        .filter(|(g, _)| somebody_completes(g.leaf.kind))
         .flat_map(|(_, tally)| tally.leaves.keys().copied())
-        .take(MAX_PROMISES)
+        .take(MAX_SUSPECTS)
         .collect();
-    let roots = facts.a.rt.roots(&graph.heap);
     for _ in 0..MAX_ROUNDS {
         if suspects.is_empty() {
             return suspects;
         }
         let barred = waiters_of(facts, &suspects);
         let objects = suspects.iter().filter_map(|id| graph.object(*id));
-        let reached =
-            facts
-                .a
-                .rt
-                .reached_around(&graph.heap, &roots, &barred, objects.map(|n| n.addr));
+        let reached = facts.a.rt.reached_around(
+            &graph.heap,
+            facts.a.roots(),
+            &barred,
+            objects.map(|n| n.addr),
+        );
         let before = suspects.len();
         suspects.retain(|id| {
             graph
@@ -88,19 +109,32 @@ fn lost_promises(facts: Facts<'_, '_, '_>) -> FxHashSet<NodeId> {
     FxHashSet::default()
 }
 
-/// The objects of everything that waits for some nodes, directly or through others.
+/// The objects of everything that waits for some nodes, directly or through others, and cannot go on before they are
+/// complete. Whatever else completes a `WhenAny` or the time limit of a `WaitAsync` ends the wait as well, so the marking
+/// goes through those.
 fn waiters_of(facts: Facts<'_, '_, '_>, nodes: &FxHashSet<NodeId>) -> Vec<Addr> {
     let graph = &facts.a.graph;
     let mut seen: FxHashSet<NodeId> = FxHashSet::default();
     let mut todo: Vec<NodeId> = nodes.iter().copied().collect();
+    let mut out = Vec::new();
     while let Some(id) = todo.pop() {
         todo.extend(graph.waiters(id).filter(|w| seen.insert(*w)));
     }
-    seen.into_iter()
-        .filter(|id| !nodes.contains(id))
-        .filter_map(|id| graph.object(id))
-        .map(|n| n.addr)
-        .collect()
+    for id in seen.iter().filter(|id| !nodes.contains(id)) {
+        let Some(node) = graph.object(*id) else {
+            continue;
+        };
+        let ends_otherwise = matches!(
+            node.class,
+            Class::Combinator(Combinator::WhenAny | Combinator::WaitAsync)
+        );
+        if !ends_otherwise {
+            out.push(node.addr);
+        }
+        let frames = graph.operations.get(id).into_iter();
+        out.extend(frames.flat_map(|o| o.frames.iter().map(|f| f.continuation)));
+    }
+    out
 }
 
 fn describe(
@@ -121,23 +155,38 @@ fn describe(
     let name = node
         .map(|n| facts.a.type_name(n.mt).to_string())
         .unwrap_or_default();
+    let doubts = doubts(facts);
+    let mut text = format!(
+        "{} ({}) for {name}, which nothing reaches except the waiting methods themselves: nobody is left who could complete it. {}",
+        waits(count, "chain"),
+        listed(&methods),
+        roots_text(facts.a.roots())
+    );
+    if !doubts.is_empty() {
+        text.push_str(&format!(
+            " Not all could be looked at: {}.",
+            listed(&doubts)
+        ));
+    }
     Draft {
         kind: FindingKind::NeverCompletes,
-        severity: if requests { Severity::Critical } else { Severity::Warning },
-        confidence: Confidence::Likely,
+        severity: if requests {
+            Severity::Critical
+        } else {
+            Severity::Warning
+        },
+        confidence: if doubts.is_empty() {
+            Confidence::Certain
+        } else {
+            Confidence::Likely
+        },
         title: format!(
-            "{} of {} {} for what nothing can complete",
-            several(count, "chain"),
+            "{} in {} for what nothing can complete",
+            waits(count, "chain"),
             methods.first().copied().unwrap_or("a method"),
-            verb(count, "waits", "wait")
         ),
-        text: format!(
-            "{} ({}) {} for a TaskCompletionSource that no root reaches except through the waiting methods themselves: nobody is left who could complete it. Roots are stacks, registers, handles, statics, thread statics, pinned and frozen objects.",
-            several(count, "chain"),
-            listed(&methods),
-            verb(count, "waits", "wait")
-        ),
-        next: "find where the TaskCompletionSource is made and which path forgets to complete it",
+        text,
+        next: "find where the awaited object is made and which path forgets to complete it",
         runbook: "never-completes",
         evidence: vec![fact(
             format!("{name} is not complete and not reached"),
