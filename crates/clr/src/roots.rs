@@ -1,19 +1,23 @@
-//! Roots of the garbage collector, as far as reachability needs them.
+//! Roots of the garbage collector: everything that keeps objects alive.
+
+mod finalizers;
+mod handles;
 
 use crate::heap::{Heap, SegmentKind};
 use crate::runtime::Runtime;
 use asynctriage_dump::Addr;
 
-/// Handle table segment: 64 KiB, a header of one page, then blocks of 64 handles (8.0 to 11.0).
-mod table {
-    pub(super) const SEGMENT: u64 = 0x1_0000;
-    pub(super) const HEADER: u64 = 0x1000;
-    pub(super) const BLOCK_HANDLES: u64 = 64;
-    pub(super) const BLOCKS: u64 = (SEGMENT - HEADER) / 8 / BLOCK_HANDLES;
-    /// Header: four generation bytes and one allocation byte per block, two u32 masks, then the block types.
-    pub(super) const BLOCK_TYPES: u64 = BLOCKS * 4 + BLOCKS + BLOCKS * 8;
-    /// Weak, short and long; 9 is the native weak handle.
-    pub(super) const WEAK: [u8; 3] = [0, 1, 9];
+/// What keeps objects alive, and what of it could not be read.
+#[derive(Clone, Debug, Default)]
+pub struct Roots {
+    /// What keeps an object alive by itself. May hold words that are no object, and places inside objects.
+    pub strong: Vec<Addr>,
+    /// Dependent handles, by which `ConditionalWeakTable` keeps its values: the second lives while the first does.
+    pub dependent: Vec<(Addr, Addr)>,
+    /// How many there are.
+    pub counts: RootCounts,
+    /// Kinds of roots that are not all known. What seems unreachable may then be reachable.
+    pub missing: Vec<&'static str>,
 }
 
 /// How many roots there are of some kinds.
@@ -30,8 +34,9 @@ pub struct RootCounts {
 }
 
 impl Runtime<'_> {
-    /// Everything that keeps objects alive: handles that are not weak, stacks and registers, pinned arrays (statics live
-    /// in them), the frozen heap, thread statics.
+    /// Everything that keeps objects alive: stacks and registers, handles that are not weak, pinned arrays (statics live
+    /// in them), the frozen heap, thread statics, and objects whose finalizer has yet to run: it may use what they refer
+    /// to, so nothing that it reaches is lost.
     #[must_use]
     pub fn roots(&self, heap: &Heap) -> Roots {
         let mut roots = Roots::default();
@@ -50,11 +55,6 @@ impl Runtime<'_> {
         roots
     }
 
-    /// The array that the thread's statics live in (9.0 and later; 8.0 keeps it in a handle).
-    fn thread_statics(&self, thread: Addr) -> Option<Addr> {
-        let data = self
-            .memory
-            .ptr(thread + self.offsets.thread.tls?)?
     fn add_threads(&self, roots: &mut Roots) {
         let (threads, gap) = self.threads();
         let mut whole = gap.is_none();
@@ -74,6 +74,11 @@ impl Runtime<'_> {
         }
     }
 
+    /// The array that the thread's statics live in (9.0 and later; 8.0 keeps it in a handle).
+    fn thread_statics(&self, thread: Addr) -> Option<Addr> {
+        let data = self
+            .memory
+            .ptr(thread + self.offsets.thread.tls?)?
             .non_null()?;
         self.memory
             .ptr(

@@ -196,3 +196,29 @@ fn describe(
     }
     .with_chains(vec![group.id.clone()])
 }
+
+/// What was taken for a root.
+fn roots_text(roots: &Roots) -> String {
+    let counts = &roots.counts;
+    format!(
+        "Roots were {}, {}, statics, thread statics, the pinned and the frozen heap, and {} with a finalizer that has yet to run ({} in its queue); {} keep a value while its key lives; weak handles keep nothing.",
+        several(counts.stacks, "stack"),
+        several(counts.handles, "strong handle"),
+        several(counts.finalizable, "object"),
+        counts.to_finalize,
+        several(roots.dependent.len() as u64, "dependent handle"),
+    )
+}
+
+/// What keeps the claim from being certain.
+fn doubts(facts: Facts<'_, '_, '_>) -> Vec<&'static str> {
+    let heap = &facts.a.graph.heap;
+    let mut doubts = facts.a.roots().missing.clone();
+    if !heap.bad.is_empty() || !heap.gaps.is_empty() {
+        doubts.push("parts of the heap");
+    }
+    if heap.shape.collecting {
+        doubts.push("objects that a collection was moving");
+    }
+    doubts
+}
