@@ -5,6 +5,8 @@
 //! would. Everything that readers look at stands where a real process has it; offsets are written out in this crate
 //! on purpose, so that a change of the readers' tables is noticed.
 //!
+//! [`nettrace`] writes traces.
+//!
 //! For tests only: what cannot be written panics.
 
 mod core_file;
@@ -13,6 +15,7 @@ mod layout;
 mod library;
 mod metadata;
 mod module;
+pub mod nettrace;
 mod process;
 mod space;
 mod types;

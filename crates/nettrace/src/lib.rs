@@ -23,6 +23,8 @@
 //! | `kind`, `field` | what an event is; its fields by name |
 //! | `stacks`, `threads`, `labels` | what events name by number |
 //! | `loss`, `damage`, `summary` | what is not in the file, or makes no sense there |
+//! | [`runtime`] | methods, modules and IL maps of the runtime's own events; addresses to methods |
+//! | [`tpl`] | waits of tasks, as told before .NET 11 |
 //! | `cursor`, `text` | numbers and texts |
 //!
 //! # Versions
@@ -59,10 +61,14 @@ mod kind;
 mod labels;
 mod loss;
 mod rows;
+pub mod runtime;
 mod stacks;
 mod summary;
+#[cfg(test)]
+mod tests;
 mod text;
 mod threads;
+pub mod tpl;
 mod trace;
 
 pub use blocks::Truncation;

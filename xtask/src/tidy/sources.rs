@@ -4,7 +4,15 @@ use super::code::{code_only, has_word};
 use super::tree::{File, Tree};
 
 /// Crates that handle bytes of a dump, which are untrusted.
-const READERS: &[&str] = &["dump", "image", "metadata", "clr", "async-graph", "triage"];
+const READERS: &[&str] = &[
+    "dump",
+    "image",
+    "metadata",
+    "clr",
+    "async-graph",
+    "triage",
+    "nettrace",
+];
 /// Lints that such a crate denies outside of its tests.
 const DENIED: &[&str] = &[
     "unwrap_used",
