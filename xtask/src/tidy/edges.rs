@@ -16,7 +16,16 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("async-graph", &["dump", "metadata", "clr"]),
     (
         "triage",
-        &["dump", "image", "metadata", "report", "clr", "async-graph"],
+        &[
+            "dump",
+            "image",
+            "metadata",
+            "report",
+            "clr",
+            "async-graph",
+            "nettrace",
+            "async-trace",
+        ],
     ),
     (
         "cli",

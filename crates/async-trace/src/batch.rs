@@ -1,0 +1,518 @@
+//! The payload of one event: a batch of records of one thread context. Nothing of it is used before all of it is checked.
+
+use crate::bytes::Cursor;
+use crate::frames::{FrameListId, FrameLists};
+use crate::reject::{Rejected, Rejection};
+use crate::wire::{Kind, Manifest};
+
+/// Bytes of a batch header.
+const HEADER: usize = 37;
+/// Bytes of the event's own length field.
+const OUTER_LENGTH: usize = 4;
+
+/// An event of the async profiler's provider as the container holds it.
+#[derive(Clone, Copy, Debug)]
+pub struct Outer<'a> {
+    /// Where the payload begins in the file.
+    pub offset: u64,
+    /// When it was delivered, in ticks: later than every record in it.
+    pub time: u64,
+    /// Length field and batch.
+    pub payload: &'a [u8],
+}
+
+/// The header of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Number of the thread context, from 1; never used again in a process.
+    pub context: u32,
+    /// Id of the thread in the operating system.
+    pub os_thread: u64,
+    /// How many records follow.
+    pub records: u32,
+    /// Ticks that the first record's difference counts from.
+    pub start: u64,
+    /// Ticks of the last record.
+    pub end: u64,
+}
+
+/// One record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// What happened; none for an id above 23, which is framed by the process's table and skipped.
+    pub kind: Option<Kind>,
+    /// The id on the wire.
+    pub id: u8,
+    /// Where it begins in the file, relative to the payload of its event.
+    pub offset: u32,
+    /// When, in ticks.
+    pub time: u64,
+    /// The dispatcher that it names; 0 when it names none.
+    pub dispatcher: u64,
+    /// The dispatcher that was running on the thread which created this one; 0 for none.
+    pub parent: u64,
+    /// The call stack.
+    pub frames: Option<FrameListId>,
+    /// Frames that an exception left.
+    pub unwound: u32,
+}
+
+/// A metadata record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metadata {
+    /// When it was written, in ticks; records of the session are not older.
+    pub time: u64,
+    /// Ticks in a second.
+    pub frequency: u64,
+    /// The same instant on both clocks.
+    pub clock: SyncClock,
+    /// Bytes of each thread's buffer.
+    pub buffer_size: u32,
+    /// Frames of an activation between two records 21.
+    pub wrappers: u8,
+    /// Record kinds of the process.
+    pub entries: u8,
+    /// Their table.
+    pub manifest: Manifest,
+}
+
+/// The same instant on both clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SyncClock {
+    /// Ticks of the records.
+    pub ticks: u64,
+    /// Universal time in steps of 100 ns since 1601.
+    pub filetime: u64,
+}
+
+/// What a batch holds.
+#[derive(Debug, Default)]
+pub struct Decoded {
+    /// Its records, in their order.
+    pub records: Vec<Record>,
+    /// The metadata among them.
+    pub metadata: Vec<Metadata>,
+    /// The clock records among them.
+    pub clocks: Vec<SyncClock>,
+}
+
+impl Decoded {
+    fn clear(&mut self) {
+        self.records.clear();
+        self.metadata.clear();
+        self.clocks.clear();
+    }
+}
+
+impl Outer<'_> {
+    fn rejected(&self, at: usize, record: Option<u32>, reason: Rejection) -> Rejected {
+        Rejected {
+            offset: self.offset,
+            at: self.offset.saturating_add(at as u64),
+            record,
+            reason,
+        }
+    }
+}
+
+/// Reads and checks a batch's header and sizes.
+///
+/// # Errors
+/// A batch that is no batch of version 1, or whose sizes contradict each other.
+pub fn header(outer: &Outer<'_>) -> Result<Header, Rejected> {
+    let wrong = |at, reason| Err(outer.rejected(at, None, reason));
+    let mut cursor = Cursor::new(outer.payload);
+    let Some(stated) = cursor.array().map(i32::from_le_bytes) else {
+        let actual = outer.payload.len();
+        return wrong(0, Rejection::Short { actual });
+    };
+    let actual = cursor.rest().len();
+    if usize::try_from(stated) != Ok(actual) {
+        return wrong(0, Rejection::OuterLength { stated, actual });
+    }
+    match cursor.u8() {
+        Some(1) => {}
+        Some(version) => return wrong(OUTER_LENGTH, Rejection::Version(version)),
+        None => return wrong(OUTER_LENGTH, Rejection::Short { actual }),
+    }
+    let fields = |cursor: &mut Cursor<'_>| {
+        let size = cursor.array().map(u32::from_le_bytes)?;
+        let header = Header {
+            context: cursor.array().map(u32::from_le_bytes)?,
+            os_thread: cursor.array().map(u64::from_le_bytes)?,
+            records: cursor.array().map(u32::from_le_bytes)?,
+            start: cursor.array().map(u64::from_le_bytes)?,
+            end: cursor.array().map(u64::from_le_bytes)?,
+        };
+        Some((size, header))
+    };
+    let Some((stated, header)) = fields(&mut cursor) else {
+        return wrong(OUTER_LENGTH, Rejection::Short { actual });
+    };
+    if usize::try_from(stated) != Ok(actual) {
+        return wrong(OUTER_LENGTH, Rejection::Size { stated, actual });
+    }
+    Ok(header)
+}
+
+/// The id of the first record, without checking anything else.
+pub(crate) fn first_id(outer: &Outer<'_>) -> Option<u8> {
+    outer
+        .payload
+        .get(OUTER_LENGTH.saturating_add(HEADER))
+        .copied()
+}
+
+/// Reads all records into `out`, which is emptied before and holds nothing useful after an error.
+///
+/// # Errors
+/// The first thing about the batch that is not as it should be.
+pub fn records<'a>(
+    outer: &Outer<'a>,
+    manifest: &Manifest,
+    frames: &mut FrameLists<'a>,
+    out: &mut Decoded,
+) -> Result<Header, Rejected> {
+    out.clear();
+    let header = header(outer)?;
+    let body = outer
+        .payload
+        .get(OUTER_LENGTH.saturating_add(HEADER)..)
+        .unwrap_or_default();
+    let mut cursor = Cursor::new(body);
+    let mut time = header.start;
+    let mut count = 0_u32;
+    while !cursor.is_empty() {
+        let offset = outer.payload.len().saturating_sub(cursor.rest().len());
+        record(&mut cursor, &mut time, offset, manifest, frames, out)
+            .map_err(|reason| outer.rejected(offset, Some(count), reason))?;
+        count = count.saturating_add(1);
+    }
+    let end = outer.payload.len();
+    if count != header.records {
+        let (stated, actual) = (header.records, count);
+        return Err(outer.rejected(end, None, Rejection::RecordCount { stated, actual }));
+    }
+    if time != header.end {
+        let (stated, actual) = (header.end, time);
+        return Err(outer.rejected(end, None, Rejection::EndTime { stated, actual }));
+    }
+    Ok(header)
+}
+
+fn record<'a>(
+    cursor: &mut Cursor<'a>,
+    time: &mut u64,
+    offset: usize,
+    manifest: &Manifest,
+    frames: &mut FrameLists<'a>,
+    out: &mut Decoded,
+) -> Result<(), Rejection> {
+    let id = cursor.u8().ok_or(Rejection::RecordCut)?;
+    let delta = cursor.u64().ok_or(Rejection::RecordCut)?;
+    // a batch whose time passes the end of the clock has an end that no sum reaches
+    *time = time.checked_add(delta).ok_or(Rejection::RecordCut)?;
+    let (kind, prefix) = framing(id, manifest)?;
+    let len = match prefix {
+        0 => 0,
+        1 => usize::from(cursor.u8().ok_or(Rejection::RecordCut)?),
+        _ => usize::from(u16::from_le_bytes(
+            cursor.array().ok_or(Rejection::RecordCut)?,
+        )),
+    };
+    let payload = cursor.take(len).ok_or(Rejection::RecordCut)?;
+    let mut record = Record {
+        kind,
+        id,
+        offset: u32::try_from(offset).unwrap_or(u32::MAX),
+        time: *time,
+        dispatcher: 0,
+        parent: 0,
+        frames: None,
+        unwound: 0,
+    };
+    if let Some(kind) = kind {
+        fill(&mut record, kind, payload, frames, out).ok_or(Rejection::Payload(kind))?;
+    }
+    out.records.push(record);
+    Ok(())
+}
+
+/// What a record id is, and the bytes of its length prefix.
+fn framing(id: u8, manifest: &Manifest) -> Result<(Option<Kind>, u8), Rejection> {
+    let (prefix, version) = manifest.entry(id).ok_or(Rejection::UnknownRecord(id))?;
+    match Kind::from_id(id) {
+        Some(kind) if version != 1 => Err(Rejection::SchemaVersion { kind, version }),
+        Some(kind) if prefix != kind.prefix() => Err(Rejection::Prefix { id, prefix }),
+        None if prefix > 2 => Err(Rejection::Prefix { id, prefix }),
+        kind => Ok((kind, prefix)),
+    }
+}
+
+/// Reads the payload of a kind, which must be used up.
+fn fill<'a>(
+    record: &mut Record,
+    kind: Kind,
+    payload: &'a [u8],
+    frames: &mut FrameLists<'a>,
+    out: &mut Decoded,
+) -> Option<()> {
+    use Kind as K;
+    let mut cursor = Cursor::new(payload);
+    match kind {
+        K::CreateRuntimeAsyncContext | K::CreateStateMachineAsyncContext => {
+            record.parent = cursor.u64()?;
+            record.dispatcher = cursor.u64()?;
+        }
+        K::ResumeRuntimeAsyncContext | K::ResumeStateMachineAsyncContext => {
+            record.dispatcher = cursor.u64()?;
+        }
+        K::UnwindRuntimeAsyncException | K::UnwindStateMachineAsyncException => {
+            record.unwound = cursor.u32()?;
+        }
+        K::AsyncProfilerMetadata => out.metadata.push(metadata(&mut cursor, record.time)?),
+        K::AsyncProfilerSyncClock => out.clocks.push(clock(&mut cursor)?),
+        _ if kind.is_callstack() => return callstack(record, kind, cursor, frames),
+        _ => {}
+    }
+    cursor.is_empty().then_some(())
+}
+
+fn callstack<'a>(
+    record: &mut Record,
+    kind: Kind,
+    mut cursor: Cursor<'a>,
+    frames: &mut FrameLists<'a>,
+) -> Option<()> {
+    let [reserved, _continuation_index, count] = cursor.array()?;
+    if reserved != 0 {
+        return None;
+    }
+    if kind == Kind::CreateRuntimeAsyncCallstack {
+        record.parent = cursor.u64()?;
+    }
+    record.dispatcher = cursor.u64()?;
+    record.frames = Some(frames.intern(kind.family()?, count, cursor.rest())?);
+    Some(())
+}
+
+fn clock(cursor: &mut Cursor<'_>) -> Option<SyncClock> {
+    Some(SyncClock {
+        ticks: cursor.u64()?,
+        filetime: cursor.u64()?,
+    })
+}
+
+fn metadata(cursor: &mut Cursor<'_>, time: u64) -> Option<Metadata> {
+    let frequency = cursor.u64()?;
+    let clock = clock(cursor)?;
+    let buffer_size = cursor.u32()?;
+    let wrappers = cursor.u8()?;
+    let entries = cursor.u8()?;
+    let triples = (0..entries)
+        .map(|_| cursor.array())
+        .collect::<Option<Vec<[u8; 3]>>>()?;
+    Some(Metadata {
+        time,
+        frequency,
+        clock,
+        buffer_size,
+        wrappers,
+        entries,
+        manifest: Manifest::from_triples(&triples),
+    })
+}
+
+/// Whether a batch has the form that previews of .NET 11 gave to their metadata: one record 13 without a length prefix,
+/// with the clock, the buffer size and a count of 32, followed by nothing or by as many addresses.
+pub(crate) fn is_preview(outer: &Outer<'_>) -> bool {
+    let header = header(outer);
+    let body = outer.payload.get(OUTER_LENGTH.saturating_add(HEADER)..);
+    let (Ok(Header { records: 1, .. }), Some(body)) = (header, body) else {
+        return false;
+    };
+    let mut cursor = Cursor::new(body);
+    let mut parse = || {
+        let is_metadata = cursor.u8()? == 13;
+        for _ in 0..4 {
+            cursor.u64()?;
+        }
+        cursor.u32()?;
+        let wrappers = cursor.u8()?;
+        if !cursor.is_empty() {
+            for _ in 0..wrappers {
+                cursor.u64()?;
+            }
+        }
+        Some(is_metadata && wrappers == 32 && cursor.is_empty())
+    };
+    parse().unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{ARTICLE_FIRST, ARTICLE_METADATA, batch};
+
+    fn outer(payload: &[u8]) -> Outer<'_> {
+        Outer {
+            offset: 0x1000,
+            time: u64::MAX,
+            payload,
+        }
+    }
+
+    fn decode(payload: &[u8]) -> Result<Vec<Record>, Rejected> {
+        let mut out = Decoded::default();
+        records(
+            &outer(payload),
+            &Manifest::default(),
+            &mut FrameLists::default(),
+            &mut out,
+        )?;
+        Ok(out.records)
+    }
+
+    #[test]
+    fn the_metadata_of_a_real_recording() {
+        let mut out = Decoded::default();
+        let bytes = ARTICLE_METADATA;
+        let header = records(
+            &outer(bytes),
+            &Manifest::default(),
+            &mut FrameLists::default(),
+            &mut out,
+        )
+        .unwrap();
+        assert_eq!(
+            (header.context, header.os_thread, header.records),
+            (1, 11_565, 1)
+        );
+        let metadata = &out.metadata[0];
+        assert_eq!(metadata.frequency, 1_000_000_000);
+        assert_eq!(metadata.clock.ticks, 3_418_553_973_039);
+        assert_eq!(metadata.buffer_size, 16_128);
+        assert_eq!((metadata.wrappers, metadata.entries), (32, 23));
+        assert_eq!(metadata.manifest, Manifest::default());
+        assert_eq!(metadata.time, header.end);
+    }
+
+    #[test]
+    fn the_first_records_of_a_real_recording() {
+        let records = decode(ARTICLE_FIRST).unwrap();
+        let kinds: Vec<_> = records.iter().filter_map(|r| r.kind).collect();
+        assert_eq!(
+            kinds,
+            [
+                Kind::ResetAsyncThreadContext,
+                Kind::CreateRuntimeAsyncContext,
+                Kind::CreateRuntimeAsyncCallstack
+            ]
+        );
+        assert_eq!((records[1].parent, records[1].dispatcher), (0, 1));
+        assert_eq!(records[1].time, records[2].time);
+        assert_eq!(records[2].dispatcher, 1);
+        assert!(records[2].frames.is_some());
+        assert_eq!(records[1].offset, 44);
+    }
+
+    #[test]
+    fn each_equality_is_checked() {
+        let changed = |at: usize, value: u8| {
+            let mut bytes = ARTICLE_FIRST.to_vec();
+            bytes[at] = value;
+            decode(&bytes).unwrap_err()
+        };
+        assert!(matches!(
+            changed(0, 0x42).reason,
+            Rejection::OuterLength { stated: 66, .. }
+        ));
+        assert_eq!(changed(4, 2).reason, Rejection::Version(2));
+        assert!(matches!(
+            changed(5, 0x44).reason,
+            Rejection::Size { stated: 68, .. }
+        ));
+        assert!(matches!(
+            changed(21, 4).reason,
+            Rejection::RecordCount { .. }
+        ));
+        assert!(matches!(changed(33, 0).reason, Rejection::EndTime { .. }));
+        assert_eq!(changed(41, 0).reason, Rejection::UnknownRecord(0));
+        assert_eq!(changed(41, 24).reason, Rejection::UnknownRecord(24));
+        // the parent of the create record becomes a longer number
+        let longer = changed(49, 0x80);
+        assert_eq!(
+            longer.reason,
+            Rejection::Payload(Kind::CreateRuntimeAsyncContext)
+        );
+        assert_eq!((longer.record, longer.at), (Some(1), 0x1000 + 44));
+        // the reserved byte of the call stack
+        assert_eq!(
+            changed(55, 1).reason,
+            Rejection::Payload(Kind::CreateRuntimeAsyncCallstack)
+        );
+    }
+
+    #[test]
+    fn cut_batches_are_refused_whole() {
+        for len in 0..ARTICLE_FIRST.len() {
+            assert!(decode(&ARTICLE_FIRST[..len]).is_err(), "{len}");
+        }
+    }
+
+    #[test]
+    fn versions_are_those_of_the_process() {
+        let refused = |triple: [u8; 3]| {
+            let mut triples: Vec<[u8; 3]> =
+                Kind::ALL.iter().map(|k| [k.id(), 1, k.prefix()]).collect();
+            triples.retain(|t| t[0] != triple[0]);
+            triples.push(triple);
+            let manifest = Manifest::from_triples(&triples);
+            records(
+                &outer(ARTICLE_FIRST),
+                &manifest,
+                &mut FrameLists::default(),
+                &mut Decoded::default(),
+            )
+        };
+        assert_eq!(
+            refused([6, 2, 2]).unwrap_err().reason,
+            Rejection::SchemaVersion {
+                kind: Kind::CreateRuntimeAsyncCallstack,
+                version: 2
+            }
+        );
+        assert_eq!(
+            refused([20, 1, 1]).unwrap_err().reason,
+            Rejection::Prefix { id: 20, prefix: 1 }
+        );
+        assert!(refused([7, 2, 2]).is_ok(), "the batch holds no record 7");
+    }
+
+    #[test]
+    fn records_of_later_runtimes_are_framed_and_skipped() {
+        let mut triples: Vec<[u8; 3]> = Kind::ALL.iter().map(|k| [k.id(), 1, k.prefix()]).collect();
+        triples.push([24, 1, 1]);
+        let bytes = batch(1, 10, &[&[20, 0], &[24, 1, 3, 9, 9, 9], &[3, 2]], 3);
+        let mut out = Decoded::default();
+        let read = records(
+            &outer(&bytes),
+            &Manifest::from_triples(&triples),
+            &mut FrameLists::default(),
+            &mut out,
+        );
+        assert!(read.is_ok());
+        assert_eq!((out.records[1].id, out.records[1].kind), (24, None));
+    }
+
+    #[test]
+    fn previews_are_known_by_their_metadata() {
+        let short: &[u8] = &[13, 0, 1, 2, 3, 4, 32];
+        let mut long = short.to_vec();
+        long.extend([1; 32]);
+        assert!(is_preview(&outer(&batch(1, 10, &[short], 0))));
+        assert!(is_preview(&outer(&batch(1, 10, &[&long], 0))));
+        assert!(!is_preview(&outer(&batch(1, 10, &[&[13, 0]], 0))));
+        assert!(!is_preview(&outer(ARTICLE_METADATA)));
+    }
+}

@@ -1,0 +1,459 @@
+//! What runs on one thread context: a stack of activations for each family, told from the records in their order.
+
+use crate::batch::Record;
+use crate::dispatchers::{Dispatchers, Moment, State};
+use crate::frames::{FrameListId, FrameLists};
+use crate::identities::{Breach, Identities, Identity};
+use crate::wire::{Family, Kind};
+use std::collections::BTreeMap;
+
+/// Activations that one thread may nest; deeper ones are not followed. A thread's own stack ends long before.
+const DEEPEST: usize = 4_096;
+
+/// From a resume to the next suspension or end at the same level.
+#[derive(Clone, Debug)]
+struct Activation {
+    family: Family,
+    dispatcher: u64,
+    serial: u64,
+    began: Moment,
+    /// Stands directly behind a reset: a replay of what ran there before the session, or the first of a new thread.
+    behind_reset: bool,
+    frames: Option<FrameListId>,
+    appended: u32,
+    resumed: u32,
+    completed: u32,
+    unwound: u32,
+    unwinds: u32,
+    suspend_frames: Option<FrameListId>,
+    /// What its frames must be, and the rule that says so.
+    expected: Option<(Identity, FrameListId)>,
+    /// The last record of it was an unwind: an end now means that the exception left the chain.
+    unwound_last: bool,
+}
+
+impl Activation {
+    /// Frames that have ended.
+    fn ended_frames(&self) -> u32 {
+        self.completed.saturating_add(self.unwound)
+    }
+
+    fn breach(&self, identity: Identity, at: Moment) -> Breach {
+        Breach {
+            identity,
+            family: self.family,
+            dispatcher: self.dispatcher,
+            time: Some(at.time),
+            record: Some(at.record),
+        }
+    }
+}
+
+/// What all threads share.
+#[derive(Debug, Default)]
+pub(crate) struct Books<'a> {
+    pub(crate) frames: FrameLists<'a>,
+    pub(crate) dispatchers: Dispatchers,
+    pub(crate) identities: Identities,
+    /// Activations by family and how they ended.
+    pub(crate) activations: BTreeMap<(Family, State), u64>,
+    /// Records that mean the innermost activation where there is none, or another than they name.
+    pub(crate) orphans: [u64; 2],
+    /// The first of them.
+    pub(crate) first_orphan: Option<Moment>,
+    serial: u64,
+}
+
+impl Books<'_> {
+    fn orphan(&mut self, family: Family, at: Moment) {
+        if let Some(count) = self.orphans.get_mut(family.index()) {
+            *count = count.saturating_add(1);
+        }
+        if self.first_orphan.is_none_or(|first| at.time < first.time) {
+            self.first_orphan = Some(at);
+        }
+    }
+}
+
+/// A thread context.
+#[derive(Debug, Default)]
+pub(crate) struct Thread {
+    stacks: [Vec<Activation>; 2],
+    /// Whether records say where they began.
+    began_with_reset: bool,
+    /// Only resumes have followed the last reset.
+    behind_reset: bool,
+    /// Whether it holds any record of a transition.
+    pub(crate) has_transitions: bool,
+}
+
+impl Thread {
+    /// Follows one record. Those of a thread must come in their order, those of different threads by their times.
+    pub(crate) fn record(&mut self, record: &Record, at: Moment, books: &mut Books<'_>) {
+        let Some(kind) = record.kind else { return };
+        if let Some(id) = record.frames {
+            books.frames.used(id);
+        }
+        let Some(family) = kind.family() else {
+            if kind == Kind::ResetAsyncThreadContext {
+                self.clear(at, books);
+                self.began_with_reset = true;
+                self.behind_reset = true;
+            }
+            return;
+        };
+        if !self.has_transitions {
+            self.has_transitions = true;
+            let breach = Breach {
+                identity: Identity::ResetFirst,
+                family,
+                dispatcher: 0,
+                time: Some(at.time),
+                record: Some(at.record),
+            };
+            books.identities.check(self.began_with_reset, breach);
+        }
+        self.transition(kind, family, record, at, books);
+    }
+
+    fn transition(
+        &mut self,
+        kind: Kind,
+        family: Family,
+        record: &Record,
+        at: Moment,
+        books: &mut Books<'_>,
+    ) {
+        use Kind as K;
+        let id = record.dispatcher;
+        match kind {
+            K::ResumeRuntimeAsyncContext | K::ResumeStateMachineAsyncContext => {
+                return self.resume(family, id, at, books);
+            }
+            K::ResumeRuntimeAsyncCallstack | K::ResumeStateMachineAsyncCallstack => {
+                return self.resume_frames(family, record, at, books);
+            }
+            _ => self.behind_reset = false,
+        }
+        match kind {
+            K::CreateRuntimeAsyncContext | K::CreateStateMachineAsyncContext => {
+                create(family, record, at, books);
+            }
+            K::CreateRuntimeAsyncCallstack => create_frames(record, at, books),
+            K::SuspendRuntimeAsyncCallstack => self.suspend_frames(record, at, books),
+            K::SuspendRuntimeAsyncContext | K::SuspendStateMachineAsyncContext => {
+                self.end(family, State::Suspended, at, books);
+            }
+            K::CompleteRuntimeAsyncContext | K::CompleteStateMachineAsyncContext => {
+                self.end(family, State::Completed, at, books);
+            }
+            _ => self.method(kind, family, record, at, books),
+        }
+    }
+
+    fn resume(&mut self, family: Family, id: u64, at: Moment, books: &mut Books<'_>) {
+        let behind_reset = self.behind_reset;
+        books.serial = books.serial.saturating_add(1);
+        let serial = books.serial;
+        let mut expected = None;
+        if let Some(d) = books.dispatchers.get(family, id, &mut books.identities) {
+            let identities = &mut books.identities;
+            if d.resumes > 0 {
+                identities.check(d.open == 0, d.breach(Identity::NoOverlap, at));
+                if d.open == 0 && !behind_reset {
+                    let suspended = d.state == State::Suspended;
+                    identities.check(suspended, d.breach(Identity::OnlySuspendedResumes, at));
+                }
+            } else if d.creates > 0 {
+                identities.check(true, d.breach(Identity::CreateFirst, at));
+            }
+            if family == Family::RuntimeAsync {
+                expected = d.frames.and_then(|frames| match d.state {
+                    State::SuspendedAtCreate => Some((Identity::FirstFrames, frames)),
+                    State::Suspended => Some((Identity::ResumeFrames, frames)),
+                    _ => None,
+                });
+            }
+            d.many_threads |= d.resumed.is_some_and(|last| last.os_thread != at.os_thread);
+            d.resumes = d.resumes.saturating_add(1);
+            d.first_resume = d.first_resume.or(Some(at.time));
+            d.open = d.open.saturating_add(1);
+            (d.serial, d.state, d.resumed) = (serial, State::Running, Some(at));
+            (d.frames, d.ended_frames) = (None, 0);
+        }
+        self.push(family, id, serial, at, expected);
+    }
+
+    fn push(
+        &mut self,
+        family: Family,
+        dispatcher: u64,
+        serial: u64,
+        began: Moment,
+        expected: Option<(Identity, FrameListId)>,
+    ) {
+        let behind_reset = self.behind_reset;
+        let Some(stack) = self.stacks.get_mut(family.index()) else {
+            return;
+        };
+        if stack.len() < DEEPEST {
+            stack.push(Activation {
+                family,
+                dispatcher,
+                serial,
+                began,
+                behind_reset,
+                frames: None,
+                appended: 0,
+                resumed: 0,
+                completed: 0,
+                unwound: 0,
+                unwinds: 0,
+                suspend_frames: None,
+                expected,
+                unwound_last: false,
+            });
+        }
+    }
+
+    fn top(&mut self, family: Family) -> Option<&mut Activation> {
+        self.stacks.get_mut(family.index())?.last_mut()
+    }
+
+    fn resume_frames(
+        &mut self,
+        family: Family,
+        record: &Record,
+        at: Moment,
+        books: &mut Books<'_>,
+    ) {
+        let fits = |a: &Activation| a.dispatcher == record.dispatcher && a.frames.is_none();
+        if !self.top(family).is_some_and(|a| fits(a)) {
+            // its resume record is missing, or was not asked for
+            self.leave_others(family, record.dispatcher, at, books);
+            self.resume(family, record.dispatcher, at, books);
+        }
+        let Some(activation) = self.top(family) else {
+            return;
+        };
+        activation.frames = record.frames;
+        let (Some(id), Some((rule, expected))) = (record.frames, activation.expected) else {
+            return;
+        };
+        let breach = activation.breach(rule, at);
+        books.identities.check(id == expected, breach);
+    }
+
+    /// A record names a dispatcher that is not the innermost: what runs above it must have gone while nobody looked.
+    fn leave_others(&mut self, family: Family, dispatcher: u64, at: Moment, books: &mut Books<'_>) {
+        let is_within = self
+            .stacks
+            .get(family.index())
+            .is_some_and(|stack| stack.iter().any(|a| a.dispatcher == dispatcher));
+        while is_within && self.top(family).is_some_and(|a| a.dispatcher != dispatcher) {
+            books.orphan(family, at);
+            self.end(family, State::Unknown, at, books);
+        }
+    }
+
+    fn suspend_frames(&mut self, record: &Record, at: Moment, books: &mut Books<'_>) {
+        let family = Family::RuntimeAsync;
+        let is_top = |a: &mut Activation| a.dispatcher == record.dispatcher;
+        if !self.top(family).is_some_and(is_top) {
+            self.leave_others(family, record.dispatcher, at, books);
+            if !self.top(family).is_some_and(is_top) {
+                books.orphan(family, at);
+                self.resume(family, record.dispatcher, at, books);
+            }
+        }
+        if let Some(activation) = self.top(family) {
+            activation.suspend_frames = record.frames;
+            activation.unwound_last = false;
+        }
+    }
+
+    fn method(
+        &mut self,
+        kind: Kind,
+        family: Family,
+        record: &Record,
+        at: Moment,
+        books: &mut Books<'_>,
+    ) {
+        let Some(activation) = self.top(family) else {
+            return books.orphan(family, at);
+        };
+        activation.unwound_last = false;
+        let more = |n: &mut u32, by: u32| *n = n.saturating_add(by);
+        match kind {
+            Kind::ResumeRuntimeAsyncMethod | Kind::ResumeStateMachineAsyncMethod => {
+                more(&mut activation.resumed, 1);
+            }
+            Kind::CompleteRuntimeAsyncMethod | Kind::CompleteStateMachineAsyncMethod => {
+                more(&mut activation.completed, 1);
+            }
+            Kind::UnwindRuntimeAsyncException | Kind::UnwindStateMachineAsyncException => {
+                more(&mut activation.unwound, record.unwound);
+                more(&mut activation.unwinds, 1);
+                activation.unwound_last = true;
+            }
+            _ => {
+                let count = record.frames.map_or(0, |id| books.frames.frames(id).len());
+                more(
+                    &mut activation.appended,
+                    u32::try_from(count).unwrap_or(u32::MAX),
+                );
+                if activation.dispatcher != record.dispatcher {
+                    books.orphan(family, at);
+                }
+            }
+        }
+    }
+
+    /// The innermost activation ends.
+    fn end(&mut self, family: Family, how: State, at: Moment, books: &mut Books<'_>) {
+        let popped = self.stacks.get_mut(family.index()).and_then(Vec::pop);
+        let Some(activation) = popped else {
+            return books.orphan(family, at);
+        };
+        let counted = books.activations.entry((family, how)).or_default();
+        *counted = counted.saturating_add(1);
+        check(&activation, how, at, books);
+        let escaped =
+            how == State::Completed && family == Family::RuntimeAsync && activation.unwound_last;
+        let state = if escaped { State::Faulted } else { how };
+        close(&activation, state, at, books);
+    }
+
+    /// Activations that have not ended.
+    pub(crate) fn open(&self) -> u64 {
+        self.stacks
+            .iter()
+            .fold(0, |sum, stack| sum.saturating_add(stack.len() as u64))
+    }
+
+    /// All activations end without anyone knowing how.
+    pub(crate) fn clear(&mut self, at: Moment, books: &mut Books<'_>) {
+        for family in Family::ALL {
+            while self.top(family).is_some() {
+                self.end(family, State::Unknown, at, books);
+            }
+        }
+    }
+
+    /// The recording ends; what runs goes on running.
+    pub(crate) fn finish(&mut self, books: &mut Books<'_>) {
+        for activation in self.stacks.iter_mut().flat_map(std::mem::take) {
+            let family = activation.family;
+            let counted = books
+                .activations
+                .entry((family, State::Running))
+                .or_default();
+            *counted = counted.saturating_add(1);
+            check(&activation, State::Running, activation.began, books);
+            let known = books.dispatchers.known(family, activation.dispatcher);
+            if let Some(d) = known.filter(|d| d.serial == activation.serial) {
+                d.frames = activation.frames;
+                d.ended_frames = activation.ended_frames();
+            }
+        }
+    }
+}
+
+fn create(family: Family, record: &Record, at: Moment, books: &mut Books<'_>) {
+    let id = record.dispatcher;
+    let depth = books.dispatchers.depth_below(record.parent, (family, id));
+    let Some(d) = books.dispatchers.get(family, id, &mut books.identities) else {
+        return;
+    };
+    if d.creates == 0 {
+        if d.resumes > 0 {
+            let breach = d.breach(Identity::CreateFirst, at);
+            books.identities.check(false, breach);
+        }
+        (d.created, d.parent, d.depth) = (Some(at), record.parent, depth);
+    }
+    d.creates = d.creates.saturating_add(1);
+}
+
+fn create_frames(record: &Record, at: Moment, books: &mut Books<'_>) {
+    let family = Family::RuntimeAsync;
+    let known = books.dispatchers.known(family, record.dispatcher);
+    if known.is_none_or(|d| d.creates == 0) {
+        // its context record is missing, or was not asked for; this one says the same
+        create(family, record, at, books);
+    }
+    let known = books.dispatchers.known(family, record.dispatcher);
+    if let Some(d) = known.filter(|d| d.resumes == 0) {
+        d.frames = record.frames;
+    }
+}
+
+/// What the end of an activation says of its dispatcher.
+fn close(activation: &Activation, state: State, at: Moment, books: &mut Books<'_>) {
+    let (family, id) = (activation.family, activation.dispatcher);
+    let Some(d) = books.dispatchers.known(family, id) else {
+        return;
+    };
+    d.open = d.open.saturating_sub(1);
+    // an older activation of the same dispatcher may end after the next began (state machines)
+    if d.serial == activation.serial {
+        d.state = state;
+        d.stopped = Some(at);
+        d.ended_frames = activation.ended_frames();
+        d.frames = match (family, state) {
+            (Family::RuntimeAsync, State::Suspended) => activation.suspend_frames,
+            _ => activation.frames,
+        };
+    }
+    if state.is_end() {
+        books.dispatchers.fold(family, id, &mut books.identities);
+    }
+}
+
+/// The rules about one activation.
+fn check(activation: &Activation, how: State, at: Moment, books: &mut Books<'_>) {
+    let Some(list) = activation.frames.and_then(|id| books.frames.get(id)) else {
+        return;
+    };
+    let ended = activation.ended_frames();
+    let frames = list.frames.as_slice();
+    let count = u32::try_from(frames.len()).unwrap_or(u32::MAX);
+    let identities = &mut books.identities;
+    let mut rule = |identity, holds| identities.check(holds, activation.breach(identity, at));
+    rule(
+        Identity::FramesSuffice,
+        ended <= count.saturating_add(activation.appended),
+    );
+    if activation.family == Family::StateMachine {
+        if how == State::Completed && !activation.behind_reset {
+            rule(Identity::MethodBalance, activation.resumed >= ended);
+        }
+        return;
+    }
+    rule(Identity::ZeroFirst, !list.has_inner_zero());
+    let rest = activation
+        .resumed
+        .checked_sub(activation.completed.saturating_add(activation.unwinds));
+    match how {
+        State::Suspended | State::Running if !activation.behind_reset => {
+            rule(Identity::MethodBalance, matches!(rest, Some(0 | 1)));
+        }
+        State::Completed if !activation.behind_reset => {
+            rule(Identity::MethodBalance, rest == Some(0));
+        }
+        _ => {}
+    }
+    if how == State::Completed {
+        rule(Identity::AllConsumed, ended == count);
+    }
+    let suspended = activation
+        .suspend_frames
+        .and_then(|id| books.frames.get(id));
+    if let (State::Suspended, Some(suspended)) = (how, suspended) {
+        // the frame that ran is replaced by what it awaits now
+        let ran = ended.saturating_add(u32::from(rest.is_some_and(|n| n > 0)));
+        let waiting = frames.get(ran as usize..).unwrap_or_default();
+        rule(Identity::SuspendTail, suspended.frames.ends_with(waiting));
+    }
+}
