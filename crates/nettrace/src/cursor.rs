@@ -6,7 +6,8 @@ use crate::Text;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor<'a> {
     rest: &'a [u8],
-    offset: u64,
+    /// Where in the file they end: reads then only shorten `rest`.
+    end: u64,
 }
 
 impl<'a> Cursor<'a> {
@@ -14,13 +15,13 @@ impl<'a> Cursor<'a> {
     pub(crate) fn new(bytes: &'a [u8], offset: u64) -> Self {
         Self {
             rest: bytes,
-            offset,
+            end: offset.wrapping_add(bytes.len() as u64),
         }
     }
 
     /// Where in the file the next read begins.
     pub(crate) fn offset(&self) -> u64 {
-        self.offset
+        self.end.wrapping_sub(self.rest.len() as u64)
     }
 
     pub(crate) fn rest(&self) -> &'a [u8] {
@@ -34,20 +35,18 @@ impl<'a> Cursor<'a> {
     pub(crate) fn take(&mut self, len: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.rest.split_at_checked(len)?;
         self.rest = rest;
-        self.offset = self.offset.wrapping_add(len as u64);
         Some(taken)
     }
 
     /// The next `len` bytes as a cursor of their own.
     pub(crate) fn part(&mut self, len: usize) -> Option<Self> {
-        let offset = self.offset;
+        let offset = self.offset();
         Some(Self::new(self.take(len)?, offset))
     }
 
     pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (taken, rest) = self.rest.split_first_chunk::<N>()?;
         self.rest = rest;
-        self.offset = self.offset.wrapping_add(N as u64);
         Some(*taken)
     }
 
@@ -55,7 +54,6 @@ impl<'a> Cursor<'a> {
     pub(crate) fn u8(&mut self) -> Option<u8> {
         let (first, rest) = self.rest.split_first()?;
         self.rest = rest;
-        self.offset = self.offset.wrapping_add(1);
         Some(*first)
     }
 

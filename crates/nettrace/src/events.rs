@@ -11,7 +11,7 @@ use crate::field::{Value, Values};
 use crate::kind::{EventKind, parse_4, rows_6};
 use crate::labels::{Label, Labels};
 use crate::loss::Losses;
-use crate::rows::{Guid, Row, Rows};
+use crate::rows::{Guid, Rows};
 use crate::stacks::{Stack, Stacks};
 use crate::summary::{End, Summary};
 use crate::threads::{Thread, Threads};
@@ -205,7 +205,9 @@ impl<'a> Events<'a> {
     }
 
     fn metadata_4(&mut self, block: &Block<'a>) -> Result<(), &'static str> {
-        for row in self.checked_rows(block.body, false)? {
+        let mut rows = self.checked_rows(block.body, false)?;
+        while rows.advance() {
+            let row = *rows.row();
             let body = Cursor::new(row.payload, row.payload_offset);
             match parse_4(body) {
                 Some(kind) => self.declare(kind),
@@ -270,48 +272,50 @@ impl<'a> Events<'a> {
         Ok(())
     }
 
-    /// The event of a row; `None` when the file does not say what it is.
+    /// The event of the row that was read last; `None` when the file does not say what it is.
     #[inline]
-    fn event(&mut self, row: Row<'a>) -> Option<Event<'a>> {
+    fn event(&mut self) -> Option<Event<'a>> {
+        let row = self.rows.as_ref()?.row();
         self.losses.event(row.capture_thread, row.sequence);
         let index = self.by_id.get(&row.metadata);
         let Some(counted) = index.and_then(|index| self.kinds.get_mut(*index)) else {
             self.summary.without_metadata = self.summary.without_metadata.saturating_add(1);
             return None;
         };
-        let mut event = Event {
-            offset: row.offset,
-            kind: Arc::clone(&counted.kind),
-            thread: row.thread,
-            capture_thread: row.capture_thread,
-            processor: row.processor,
-            sequence: row.sequence,
-            timestamp: row.timestamp,
-            stack: row.stack,
-            labels: row.labels,
-            activity: some_guid(row.activity),
-            related_activity: some_guid(row.related_activity),
-            sorted: row.sorted,
-            payload: row.payload,
-            payload_offset: row.payload_offset,
-        };
+        let mut thread = row.thread;
+        let (mut activity, mut related_activity) = (row.activity, row.related_activity);
         if self.blocks.framing() == Framing::Headers {
-            let Some(thread) = self.threads.get(row.thread) else {
+            let Some(declared) = self.threads.get(row.thread) else {
                 self.summary.without_thread = self.summary.without_thread.saturating_add(1);
                 return None;
             };
-            event.thread = thread.os_id.unwrap_or(row.thread);
+            thread = declared.os_id.unwrap_or(thread);
             for label in self.labels.get(row.labels) {
                 match label {
-                    Label::Activity(id) => event.activity = Some(*id),
-                    Label::RelatedActivity(id) => event.related_activity = Some(*id),
+                    Label::Activity(id) => activity = Some(*id),
+                    Label::RelatedActivity(id) => related_activity = Some(*id),
                     _ => {}
                 }
             }
         }
         counted.events = counted.events.saturating_add(1);
         self.summary.events = self.summary.events.saturating_add(1);
-        Some(event)
+        Some(Event {
+            offset: row.offset,
+            kind: Arc::clone(&counted.kind),
+            thread,
+            capture_thread: row.capture_thread,
+            processor: row.processor,
+            sequence: row.sequence,
+            timestamp: row.timestamp,
+            stack: row.stack,
+            labels: row.labels,
+            activity,
+            related_activity,
+            sorted: row.sorted,
+            payload: row.payload,
+            payload_offset: row.payload_offset,
+        })
     }
 }
 
@@ -321,11 +325,11 @@ impl<'a> Iterator for Events<'a> {
     #[inline]
     fn next(&mut self) -> Option<Event<'a>> {
         loop {
-            let Some(row) = self.rows.as_mut().and_then(Iterator::next) else {
+            if !self.rows.as_mut().is_some_and(Rows::advance) {
                 self.rows = Some(self.advance()?);
                 continue;
-            };
-            if let Some(event) = self.event(row) {
+            }
+            if let Some(event) = self.event() {
                 return Some(event);
             }
         }
@@ -333,10 +337,6 @@ impl<'a> Iterator for Events<'a> {
 }
 
 impl std::iter::FusedIterator for Events<'_> {}
-
-fn some_guid(guid: Guid) -> Option<Guid> {
-    (guid != Guid::default()).then_some(guid)
-}
 
 /// Threads and the numbers that they have reached.
 type Sequences = Vec<(u64, u32)>;

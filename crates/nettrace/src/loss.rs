@@ -25,6 +25,7 @@ pub struct Lost {
 /// What is known of a thread.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sequence {
+    thread: u64,
     last: u32,
     gaps: bool,
 }
@@ -32,6 +33,9 @@ struct Sequence {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Losses {
     threads: FxHashMap<u64, Sequence>,
+    /// The thread of the last event, which stands in the map as it was before: most events follow one of their own
+    /// thread.
+    current: Option<Sequence>,
     lost: Lost,
 }
 
@@ -54,16 +58,20 @@ impl Losses {
     /// A thread ended; its id or index may be used again.
     pub(crate) fn forget(&mut self, thread: u64) {
         self.threads.remove(&thread);
+        self.current = self.current.filter(|current| current.thread != thread);
     }
 
     pub(crate) fn forget_all(&mut self) {
         self.threads.clear();
+        self.current = None;
     }
 
     #[inline]
     fn follow(&mut self, thread: u64, sequence: u32, expected_last: u32, may_restart: bool) {
-        let room = self.threads.len() < MAX_THREADS;
-        let Some(state) = self.state(thread, room) else {
+        if self.current.is_none_or(|current| current.thread != thread) {
+            self.change(thread);
+        }
+        let Some(state) = &mut self.current else {
             return;
         };
         let gap = expected_last.wrapping_sub(state.last);
@@ -81,12 +89,17 @@ impl Losses {
         }
     }
 
-    #[inline]
-    fn state(&mut self, thread: u64, room: bool) -> Option<&mut Sequence> {
-        if room {
-            return Some(self.threads.entry(thread).or_default());
+    /// Makes `thread` the current one.
+    fn change(&mut self, thread: u64) {
+        if let Some(left) = self.current.take() {
+            self.threads.insert(left.thread, left);
         }
-        self.threads.get_mut(&thread)
+        let new = || Sequence {
+            thread,
+            ..Sequence::default()
+        };
+        let known = self.threads.get(&thread).copied();
+        self.current = known.or_else(|| (self.threads.len() < MAX_THREADS).then(new));
     }
 }
 

@@ -21,9 +21,8 @@ pub(crate) struct Row<'a> {
     pub(crate) thread: u64,
     pub(crate) stack: u32,
     pub(crate) timestamp: u64,
-    /// All zero: none.
-    pub(crate) activity: Guid,
-    pub(crate) related_activity: Guid,
+    pub(crate) activity: Option<Guid>,
+    pub(crate) related_activity: Option<Guid>,
     /// Version 6 only.
     pub(crate) labels: u32,
     pub(crate) sorted: bool,
@@ -89,6 +88,18 @@ impl<'a> Rows<'a> {
         Ok(())
     }
 
+    /// Goes to the next row; `false` at the end.
+    #[inline]
+    pub(crate) fn advance(&mut self) -> bool {
+        !self.cursor.is_empty() && self.step().is_some()
+    }
+
+    /// The row that was gone to last.
+    #[inline]
+    pub(crate) fn row(&self) -> &Row<'a> {
+        &self.row
+    }
+
     #[inline]
     fn step(&mut self) -> Option<()> {
         self.row.offset = self.cursor.offset();
@@ -126,11 +137,11 @@ impl<'a> Rows<'a> {
             if six {
                 row.labels = cursor.varuint32()?;
             } else {
-                row.activity = cursor.array()?;
+                row.activity = guid(cursor)?;
             }
         }
         if flags & 0x20 != 0 && !six {
-            row.related_activity = cursor.array()?;
+            row.related_activity = guid(cursor)?;
         }
         row.sorted = flags & 0x40 != 0;
         if flags & 0x80 != 0 {
@@ -159,8 +170,8 @@ impl<'a> Rows<'a> {
         if six {
             row.labels = cursor.u32()?;
         } else {
-            row.activity = cursor.array()?;
-            row.related_activity = cursor.array()?;
+            row.activity = guid(&mut cursor)?;
+            row.related_activity = guid(&mut cursor)?;
         }
         let payload = usize::try_from(cursor.u32()?).ok()?;
         row.payload_offset = cursor.offset();
@@ -176,15 +187,8 @@ impl<'a> Rows<'a> {
     }
 }
 
-impl<'a> Iterator for Rows<'a> {
-    type Item = Row<'a>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Row<'a>> {
-        if self.cursor.is_empty() {
-            return None;
-        }
-        self.step()?;
-        Some(self.row)
-    }
+/// The GUID, or that it is zero, which stands for none.
+fn guid(cursor: &mut Cursor<'_>) -> Option<Option<Guid>> {
+    let guid = cursor.array()?;
+    Some(Some(guid).filter(|guid| *guid != Guid::default()))
 }
