@@ -1,8 +1,8 @@
 //! The command line. This file holds all of it, so that help texts and manual pages come from one place.
 
-mod live;
+mod collect;
 
-pub(crate) use live::{CollectArgs, EventArgs, ObserveArgs};
+pub(crate) use collect::{CollectArgs, EventArgs};
 
 use asynctriage_report::{Address, Severity};
 use clap::{Args, FromArgMatches, Subcommand, ValueEnum};

@@ -41,6 +41,7 @@ fn help() {
         &["tasks", "--help"],
         &["heap", "--help"],
         &["show", "--help"],
+        &["collect", "--help"],
     ] {
         let name = format!(
             "help_{}",

@@ -96,7 +96,7 @@ impl Error {
                 "record with `dotnet-trace collect` there, and read the file here".into()
             }
             Self::NoProcess(_) | Self::WrongProcess { .. } => {
-                "check the number with `ps` or `dotnet-trace ps`; in a container it is the number inside".into()
+                "check the number with `ps`".into()
             }
             Self::OtherUser { .. } => "run as that user, or as root".into(),
             Self::NoSocket { .. } => {
