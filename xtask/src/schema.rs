@@ -1,11 +1,21 @@
-//! The JSON schema of the report.
+//! The JSON schemas of the reports.
 
 use crate::shell::{cargo, output, root};
 use anyhow::{Context, Result, bail};
 
-const FILE: &str = "crates/report/schema.json";
+/// The files, and what the example is asked for.
+const FILES: [(&str, &str); 2] = [
+    ("crates/report/schema.json", "dump"),
+    ("crates/report/trace-schema.json", "trace"),
+];
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
+    FILES
+        .iter()
+        .try_for_each(|(file, report)| one(args, file, report))
+}
+
+fn one(args: &[String], file: &str, report: &str) -> Result<()> {
     let print = [
         "run",
         "--quiet",
@@ -15,16 +25,18 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         "schema",
         "--example",
         "schema",
+        "--",
+        report,
     ];
     let current = output(cargo(&print))?;
-    let path = root().join(FILE);
+    let path = root().join(file);
     let written = std::fs::read(&path).unwrap_or_default();
     match (args, written == current) {
         ([flag], true) if flag == "--check" => Ok(()),
         ([flag], false) if flag == "--check" => {
-            bail!("{FILE} does not fit the model: run `cargo xtask schema`")
+            bail!("{file} does not fit the model: run `cargo xtask schema`")
         }
-        ([], _) => std::fs::write(&path, current).with_context(|| FILE.to_owned()),
+        ([], _) => std::fs::write(&path, current).with_context(|| file.to_owned()),
         _ => bail!("usage: cargo xtask schema [--check]"),
     }
 }

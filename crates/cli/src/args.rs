@@ -1,8 +1,12 @@
 //! The command line. This file holds all of it, so that help texts and manual pages come from one place.
 
 mod collect;
+mod observe;
+mod trace;
 
 pub(crate) use collect::{CollectArgs, EventArgs};
+pub(crate) use observe::ObserveArgs;
+pub(crate) use trace::TraceArgs;
 
 use asynctriage_report::{Address, Severity};
 use clap::{Args, FromArgMatches, Subcommand, ValueEnum};
@@ -62,8 +66,12 @@ pub(crate) enum Command {
     Show(ShowArgs),
     /// List the runtimes that can be read, and on what evidence
     Runtimes(RuntimesArgs),
+    /// Say what waits at the end of a recording of the async profiler (.NET 11), and how far that can be relied on
+    Trace(TraceArgs),
     /// Record the async events of a running process into a new .nettrace file
     Collect(CollectArgs),
+    /// Measure what recording costs: a command in fresh processes without and with a collector
+    Observe(ObserveArgs),
 }
 
 impl Command {
@@ -107,6 +115,8 @@ impl Command {
             Self::Heap(args) => &args.output,
             Self::Show(args) => &args.output,
             Self::Runtimes(args) => &args.output,
+            Self::Trace(args) => &args.output,
+            Self::Observe(args) => &args.output,
             Self::Collect(args) => return args.verbose,
         };
         output.verbose
@@ -126,10 +136,10 @@ pub(crate) struct ReportArgs {
     /// Look for symbol files (portable PDBs) in DIR, too: side by side or as a symbol store; repeat for more
     #[arg(long, value_name = "DIR")]
     pub(crate) symbols: Vec<PathBuf>,
-    /// Show what each waiting method keeps: its parameters and locals
+    /// Show what each waiting method keeps: its parameters and locals, and how many bytes live only because of them
     #[arg(long)]
     pub(crate) locals: bool,
-    /// Print texts among them; they may be secrets of the process
+    /// Print texts and characters among them, which may be secrets of the process; numbers always are
     #[arg(long, requires = "locals")]
     pub(crate) show_values: bool,
     #[command(flatten)]

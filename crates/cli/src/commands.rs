@@ -213,7 +213,7 @@ fn no_runtime(error: RuntimeError) -> CliError {
     CliError::new(Exit::NoRuntime, error.to_string(), error.remedy())
 }
 
-fn print<T: Serialize>(
+pub(crate) fn print<T: Serialize>(
     destination: &Destination,
     args: &OutputArgs,
     all: bool,

@@ -7,9 +7,11 @@ mod errors;
 mod exit;
 mod filter;
 mod interrupt;
+mod observe;
 mod output;
 mod progress;
 mod recipe;
+mod trace;
 
 use args::Command;
 use asynctriage_report::{Part, printable};
@@ -58,7 +60,9 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
         Command::Heap(args) => commands::heap(args),
         Command::Show(args) => commands::show(args),
         Command::Runtimes(args) => commands::runtimes(args),
+        Command::Trace(args) => trace::trace(args),
         Command::Collect(args) => collect::collect(args),
+        Command::Observe(args) => observe::observe(args),
     }
 }
 

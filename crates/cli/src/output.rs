@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use anstream::{AutoStream, ColorChoice};
 use asynctriage_report::TextOptions;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// Columns when there is no terminal to ask.
@@ -61,9 +61,17 @@ impl Destination {
 
     /// Writes the whole text. A reader that stops reading, such as `head`, is no error.
     pub(crate) fn write(&self, text: &str) -> Result<(), CliError> {
+        self.write_with(|out| out.write_all(text.as_bytes()))
+    }
+
+    /// Writes piece by piece what is too much to be held as a whole; otherwise as [`Destination::write`].
+    pub(crate) fn write_with(
+        &self,
+        fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), CliError> {
         let Some(file) = &self.file else {
-            let mut out = AutoStream::new(io::stdout().lock(), self.color);
-            return match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            let mut out = BufWriter::new(AutoStream::new(io::stdout().lock(), self.color));
+            return match fill(&mut out).and_then(|()| out.flush()) {
                 Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(CliError::new(
                     Exit::Usage,
                     "cannot write the report",
@@ -74,9 +82,9 @@ impl Destination {
             };
         };
         let written = if self.replace {
-            replace(file, text)
+            replace(file, fill)
         } else {
-            create(file, text)
+            create(file, fill)
         };
         written.map_err(|e| {
             let message = format!("cannot write {}", file.display());
@@ -135,13 +143,14 @@ fn is_same_inode(_: &Path, _: &Path) -> bool {
 }
 
 /// Writes a file that did not exist; a device such as `/dev/null` is written to as well.
-fn create(file: &Path, text: &str) -> io::Result<()> {
+fn create(file: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let is_device = fs::metadata(file).is_ok_and(|m| !m.is_file());
-    let mut out = OpenOptions::new()
+    let new = OpenOptions::new()
         .write(true)
         .create_new(!is_device)
         .open(file)?;
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let mut out = BufWriter::new(new);
+    let written = fill(&mut out).and_then(|()| out.flush());
     if written.is_err() && !is_device {
         // half a report is worse than none; when it cannot be removed, the first error is still the one to tell
         let _ = fs::remove_file(file);
@@ -150,15 +159,15 @@ fn create(file: &Path, text: &str) -> io::Result<()> {
 }
 
 /// Writes beside the old file and then takes its place, so that there is a whole file at any time.
-fn replace(file: &Path, text: &str) -> io::Result<()> {
+fn replace(file: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     if !fs::metadata(file).is_ok_and(|m| m.is_file()) {
-        return create(file, text);
+        return create(file, fill);
     }
     let target = fs::canonicalize(file)?;
     let mut name = target.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
     let beside = target.with_file_name(name);
-    create(&beside, text)?;
+    create(&beside, fill)?;
     let moved = File::open(&beside)
         .and_then(|f| f.sync_all())
         .and_then(|()| fs::rename(&beside, &target));

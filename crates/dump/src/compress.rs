@@ -57,15 +57,25 @@ pub(crate) fn detect(head: &[u8]) -> Option<CompressionFormat> {
     }
 }
 
-/// Unpacks `input`; more than `max` bytes are refused, and so is content that is no dump, before it is unpacked whole.
+/// What a packed file is unpacked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// A dump; anything else is refused before it is unpacked whole.
+    Dump,
+    /// Whatever it is.
+    Any,
+}
+
+/// Unpacks `input`; more than `max` bytes are refused, and so is other content than what it is unpacked for.
 pub(crate) fn unpack(
     format: CompressionFormat,
     input: &[u8],
+    content: Content,
     max: u64,
 ) -> Result<(Vec<u8>, Compression), OpenError> {
     let (bytes, end) = match format {
-        CompressionFormat::Gzip => drain(format, &mut MultiGzDecoder::new(input), max)?,
-        CompressionFormat::Zstd => drain(format, &mut ZstdFrames::new(input), max)?,
+        CompressionFormat::Gzip => drain(format, &mut MultiGzDecoder::new(input), content, max)?,
+        CompressionFormat::Zstd => drain(format, &mut ZstdFrames::new(input), content, max)?,
     };
     Ok((
         bytes,
@@ -80,6 +90,7 @@ pub(crate) fn unpack(
 fn drain(
     format: CompressionFormat,
     from: &mut dyn Read,
+    content: Content,
     max: u64,
 ) -> Result<(Vec<u8>, StreamEnd), OpenError> {
     let mut out = Vec::new();
@@ -89,6 +100,7 @@ fn drain(
         (Looks::Empty, Some(StreamEnd::Cut | StreamEnd::Damaged)) => {
             return Err(OpenError::BadCompression { format });
         }
+        _ if content == Content::Any => {}
         (inner, _) => {
             return Err(OpenError::NotADump(Looks::Compressed(
                 format,

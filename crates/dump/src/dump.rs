@@ -228,7 +228,12 @@ impl Dump {
         let Some(format) = compress::detect(&backing) else {
             return Self::from_plain(backing, None, options);
         };
-        let (bytes, compression) = compress::unpack(format, &backing, options.max_decompressed)?;
+        let (bytes, compression) = compress::unpack(
+            format,
+            &backing,
+            compress::Content::Dump,
+            options.max_decompressed,
+        )?;
         Self::from_plain(Backing::Owned(bytes), Some(compression), options)
     }
 

@@ -26,6 +26,7 @@ mod kind;
 mod memory;
 mod minidump;
 mod pieces;
+mod plain;
 mod record;
 mod registers;
 mod sniff;
@@ -47,6 +48,7 @@ pub use dump::{
 };
 pub use error::OpenError;
 pub use memory::{Fault, FaultReason, Memory};
+pub use plain::PlainFile;
 pub use registers::{Arm64Registers, Registers, X64Registers};
 pub use sniff::Looks;
 pub use space::{Access, AddressSpace, Region};

@@ -1,8 +1,15 @@
-//! Prints the JSON schema of the report; `schema.json` beside the crate is this text.
+//! Prints the JSON schema of the report of a dump, or with the argument `trace` that of a recording; `schema.json` and
+//! `trace-schema.json` beside the crate are these texts.
+
+use asynctriage_report::{json, schema, trace_schema};
+use std::io::{Error, Write, stdout};
 
 fn main() -> std::io::Result<()> {
-    use std::io::Write;
-    let text =
-        asynctriage_report::json(&asynctriage_report::schema()).map_err(std::io::Error::other)?;
-    std::io::stdout().write_all(text.as_bytes())
+    let asked = std::env::args().nth(1);
+    let schema = match asked.as_deref() {
+        Some("trace") => trace_schema(),
+        _ => schema(),
+    };
+    let text = json(&schema).map_err(Error::other)?;
+    stdout().write_all(text.as_bytes())
 }

@@ -22,7 +22,10 @@ mod text;
 pub mod timeline;
 
 pub use model::*;
-pub use text::{Part, TextOptions, heap, object, part, printable, runtimes, tasks, text, tree};
+pub use text::{
+    Part, TextOptions, duration, heap, object, observe, part, printable, runtimes, tasks, text,
+    trace, trace_record, tree,
+};
 
 /// A report as JSON: indented, keys in the order of the contract, a newline at the end.
 ///
@@ -30,6 +33,16 @@ pub use text::{Part, TextOptions, heap, object, part, printable, runtimes, tasks
 /// Those of the serialiser; the types of this crate give it no reason for any. A number that is not finite becomes null.
 pub fn json<T: serde::Serialize>(report: &T) -> serde_json::Result<String> {
     let mut out = serde_json::to_string_pretty(report)?;
+    out.push('\n');
+    Ok(out)
+}
+
+/// A row of a listing as JSON: one line with its newline.
+///
+/// # Errors
+/// As [`json`].
+pub fn json_line<T: serde::Serialize>(row: &T) -> serde_json::Result<String> {
+    let mut out = serde_json::to_string(row)?;
     out.push('\n');
     Ok(out)
 }

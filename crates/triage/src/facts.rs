@@ -35,7 +35,7 @@ pub(crate) fn os(dump: &Dump) -> &'static str {
 }
 
 /// Seconds since 1970 as a date and time in UTC.
-fn rfc3339(seconds: u64) -> String {
+pub(crate) fn rfc3339(seconds: u64) -> String {
     let (day, second) = (seconds / 86_400, seconds % 86_400);
     let (year, month, day) = civil(day);
     format!(

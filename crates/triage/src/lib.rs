@@ -14,6 +14,7 @@
 
 mod analysis;
 mod channels;
+mod clients;
 mod clock;
 mod context;
 mod dispatchers;
@@ -28,15 +29,21 @@ mod names;
 mod paths;
 mod pool;
 mod requests;
+mod retained;
 mod roots;
 mod rows;
+mod services;
+mod since;
 mod sockets;
 mod steps;
 mod summary;
 mod tally;
 mod threads;
+mod timers;
+pub mod trace;
 mod users;
 pub mod views;
+mod waits;
 
 pub use analysis::Analysis;
 pub use dispatchers::{Dispatcher, DispatcherFamily, DispatcherFrame};

@@ -27,6 +27,8 @@ macro_rules! words {
     };
 }
 
+pub(super) use words;
+
 words! {
     /// What kind of thing a frame of a chain is.
     #[derive(Default)]

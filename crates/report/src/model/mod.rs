@@ -4,9 +4,11 @@ mod address;
 mod chain;
 mod finding;
 mod kinds;
+mod observe;
 mod process;
 mod report;
 mod runtimes;
+mod trace;
 mod views;
 
 pub use address::{Address, ParseAddressError};
@@ -15,23 +17,38 @@ pub use finding::{Evidence, Finding};
 pub use kinds::{
     Confidence, DumpFormat, FindingKind, FrameKind, LeafKind, RootKind, Severity, VerdictState,
 };
+pub use observe::{
+    ObserveComparison, ObserveMode, ObserveReport, ObserveResult, ObserveTimer, ObserveValue,
+    ObserveVerdict,
+};
 pub use process::{ObjectRef, Pool, QueuedKind, QueuedWork, Request, Thread, ThreadFrame};
 pub use report::{
     Dump, Gap, Heap, LayoutFact, LeftOut, Rejected, Report, Runtime, SCHEMA_VERSION, Timing, Tool,
 };
 pub use runtimes::{RuntimeTable, RuntimesReport};
+pub use trace::{
+    AsyncProfile, Callstacks, Completeness, DispatcherCounts, NotCompleted, ProfilerClock,
+    ProfilerContext, ProfilerMetadata, TraceBreach, TraceChain, TraceContainer, TraceDamage,
+    TraceFlag, TraceFrame, TraceHorizon, TraceMember, TraceMethods, TraceMoment, TraceRecord,
+    TraceRecordRef, TraceRejection, TraceReport, TraceVerdict,
+};
 pub use views::{Decoded, FieldRow, HeapReport, ObjectReport, TaskReport, TaskRow, TypeRow};
 
 #[cfg(feature = "schema")]
 mod schema;
 #[cfg(feature = "schema")]
-pub use schema::schema;
+pub use schema::{schema, trace_schema};
 
 #[cfg(test)]
 mod tests;
 
 /// For fields that are left out of the JSON when they say nothing.
 fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+/// The same for small counts.
+fn is_zero_u32(n: &u32) -> bool {
     *n == 0
 }
 

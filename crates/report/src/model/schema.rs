@@ -1,9 +1,15 @@
-//! The JSON schema of [`Report`].
+//! The JSON schemas of [`Report`] and [`TraceReport`].
 
-use super::Report;
+use super::{Report, TraceReport};
 
-/// The JSON schema of the report, as committed beside the crate.
+/// The JSON schema of the report of a dump, as committed beside the crate.
 #[must_use]
 pub fn schema() -> serde_json::Value {
     schemars::schema_for!(Report).to_value()
+}
+
+/// The JSON schema of the report of a recording, as committed beside the crate.
+#[must_use]
+pub fn trace_schema() -> serde_json::Value {
+    schemars::schema_for!(TraceReport).to_value()
 }

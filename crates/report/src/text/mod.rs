@@ -4,6 +4,7 @@ mod chains;
 mod closing;
 mod escape;
 mod findings;
+mod observe;
 mod opening;
 mod page;
 mod part;
@@ -11,6 +12,7 @@ mod process;
 mod runtimes;
 mod style;
 mod table;
+mod trace;
 mod tree;
 mod views;
 mod words;
@@ -21,10 +23,13 @@ mod tests;
 use crate::Report;
 use page::Page;
 
+pub use observe::observe;
 pub use part::{Part, part};
 pub use runtimes::runtimes;
+pub use trace::{trace, trace_record};
 pub use tree::tree;
 pub use views::{heap, object, tasks};
+pub use words::duration;
 
 /// How a report is rendered.
 #[derive(Clone, Debug, PartialEq, Eq)]

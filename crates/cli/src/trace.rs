@@ -1,0 +1,72 @@
+//! `asynctriage trace`: what a recording of the async profiler says.
+
+use crate::args::{Format, TraceArgs};
+use crate::commands::print;
+use crate::errors::CliError;
+use crate::exit::Exit;
+use crate::output::Destination;
+use crate::progress::Progress;
+use asynctriage_dump::{OpenOptions, PlainFile};
+use asynctriage_report::{self as report, TraceRecord};
+use asynctriage_triage::trace::{self, TraceOptions};
+use std::io;
+use std::ops::ControlFlow;
+
+/// The report of a recording, or its records one by one.
+pub(crate) fn trace(args: &TraceArgs) -> Result<Exit, CliError> {
+    let destination = Destination::new(&args.output, &args.file)?;
+    let file = PlainFile::open(&args.file, &OpenOptions::default())
+        .map_err(|e| unreadable(args, &e.remedy(), e))?;
+    if args.records {
+        return records(args, &destination, file.bytes());
+    }
+    let progress = Progress::start("reading the recording");
+    let options = TraceOptions {
+        members: if args.all { usize::MAX } else { args.limit },
+    };
+    let mut report =
+        trace::trace(file.bytes(), &options).map_err(|e| unreadable(args, e.remedy(), e))?;
+    report.file = args.file.display().to_string();
+    drop(progress);
+    print(&destination, &args.output, args.all, &report, report::trace)?;
+    Ok(Exit::Written)
+}
+
+/// Every record in a line.
+fn records(args: &TraceArgs, destination: &Destination, file: &[u8]) -> Result<Exit, CliError> {
+    let mut failed = None;
+    let written = destination.write_with(|out| {
+        let mut last = Ok(());
+        let read = trace::records(file, |record| {
+            last =
+                line(args.output.format, &record).and_then(|line| out.write_all(line.as_bytes()));
+            if last.is_ok() {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        });
+        failed = read.err();
+        last
+    });
+    match failed {
+        Some(e) => Err(unreadable(args, e.remedy(), e)),
+        None => written.map(|()| Exit::Written),
+    }
+}
+
+fn line(format: Format, record: &TraceRecord) -> io::Result<String> {
+    match format {
+        Format::Text => Ok(report::trace_record(record)),
+        Format::Json => report::json_line(record).map_err(io::Error::other),
+    }
+}
+
+fn unreadable(
+    args: &TraceArgs,
+    remedy: &str,
+    error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> CliError {
+    let message = format!("{} cannot be analysed", args.file.display());
+    CliError::new(Exit::Input, message, remedy).because(error)
+}

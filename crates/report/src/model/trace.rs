@@ -1,0 +1,534 @@
+//! What a recording of the async profiler says. The keys are those of the contract; chains use the words of dumps.
+
+use super::{Address, FrameKind, SCHEMA_VERSION, Tool, Waiting, is_zero};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What one `.nettrace` file says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TraceReport {
+    /// [`SCHEMA_VERSION`] of the writer.
+    pub schema_version: String,
+    /// Who wrote it.
+    #[serde(default)]
+    pub tool: Tool,
+    /// The file, as the user gave it.
+    #[serde(default)]
+    pub file: String,
+    /// Hash of the file as it is on the disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// Size of the recording, after unpacking.
+    #[serde(default)]
+    pub bytes: u64,
+    /// The level of the recording.
+    #[serde(default)]
+    pub verdict: TraceVerdict,
+    /// What limits it; `completeness` explains each.
+    #[serde(default)]
+    pub flags: Vec<String>,
+    /// How far the recording can be relied on, and what would make the next one better.
+    #[serde(default)]
+    pub completeness: Completeness,
+    /// Chains that had not ended when the recording did, the largest group first.
+    #[serde(default)]
+    pub chains: Vec<TraceChain>,
+    /// The file as a container of events.
+    #[serde(default)]
+    pub container: TraceContainer,
+    /// Events by the name of their provider.
+    #[serde(default)]
+    pub events_by_provider: BTreeMap<String, u64>,
+    /// What the file knows of methods.
+    #[serde(default)]
+    pub methods: TraceMethods,
+    /// The async profiler's records; `null` when the file has no event of it.
+    #[serde(default, rename = "async")]
+    pub async_profile: Option<AsyncProfile>,
+    /// What a recording of this kind never shows.
+    #[serde(default)]
+    pub does_not_show: Vec<String>,
+}
+
+impl Default for TraceReport {
+    fn default() -> Self {
+        Self {
+            schema_version: SCHEMA_VERSION.to_owned(),
+            tool: Tool::default(),
+            file: String::new(),
+            sha256: None,
+            bytes: 0,
+            verdict: TraceVerdict::default(),
+            flags: Vec::new(),
+            completeness: Completeness::default(),
+            chains: Vec::new(),
+            container: TraceContainer::default(),
+            events_by_provider: BTreeMap::new(),
+            methods: TraceMethods::default(),
+            async_profile: None,
+            does_not_show: Vec::new(),
+        }
+    }
+}
+
+super::kinds::words! {
+    /// How much a recording can be relied on. There is no word for complete.
+    #[derive(Default)]
+    TraceVerdict {
+        /// No event of the async profiler.
+        #[default]
+        Empty = "EMPTY",
+        /// Its events hold nothing about chains.
+        MetadataOnly = "METADATA-ONLY",
+        /// Something is missing, or cannot be read.
+        Partial = "PARTIAL",
+        /// Nothing is known to be missing up to the horizon.
+        Bounded = "BOUNDED",
+    }
+}
+
+/// How far a recording can be relied on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Completeness {
+    /// What the verdict means here.
+    pub text: String,
+    /// What makes the next recording say more, when that is known from the verdict alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+    /// The flags one by one.
+    pub flags: Vec<TraceFlag>,
+    /// Up to when nothing is known to be missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub horizon: Option<TraceHorizon>,
+}
+
+/// Something that limits what may be concluded.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TraceFlag {
+    /// Its word, as in `flags`.
+    pub id: String,
+    /// How often it was met.
+    pub count: u64,
+    /// What it means.
+    pub text: String,
+    /// What makes the next recording better.
+    pub remedy: String,
+}
+
+/// A time up to which nothing is known to be missing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TraceHorizon {
+    /// Ticks of the recording's clock.
+    pub ticks: u64,
+    /// In UTC as RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
+    /// Seconds before the last record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds_before_end: Option<f64>,
+    /// What it rests on.
+    pub why: String,
+}
+
+/// Chains with the same frames in the same state.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TraceChain {
+    /// Name of the group within this report, `t1` for the first.
+    pub id: String,
+    /// How many chains there are.
+    pub count: u64,
+    /// The form of their methods.
+    pub kind: FrameKind,
+    /// `suspended at create` (never resumed), `suspended`, `running`, `unknown (reset)`.
+    pub state: String,
+    /// Since when the oldest has been in that state, in UTC as RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_seen: Option<String>,
+    /// For how long they have been in that state, up to the last record of the recording.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_seconds: Option<Waiting>,
+    /// The frames, innermost first; `null` when the recording has none for this state.
+    pub frames: Option<Vec<TraceFrame>>,
+    /// Why there are no frames.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_frames: Option<String>,
+    /// The chains one by one, the oldest first, capped.
+    pub members: Vec<TraceMember>,
+    /// How many of `count` are not in `members`.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub members_left_out: u64,
+}
+
+/// A frame of a recorded chain.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TraceFrame {
+    /// The method as a C# programmer would write it; the address when the file does not name it.
+    pub method: String,
+    /// The name in the file, with what compilers put into it; the address when the file does not name it.
+    pub raw: String,
+    /// The recorded address: where the method goes on (runtime-async) or begins (state machines); 0 is an awaited task or
+    /// `ValueTask` source without a frame of its own.
+    pub address: Address,
+    /// Number of the await, from 0 (state machines only).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub await_index: Option<u32>,
+    /// All names, when the file gives the address several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub candidates: Vec<String>,
+    /// Why there is no name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unresolved: Option<String>,
+    /// `ended` before the recording did, `running`; waiting frames have none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<String>,
+}
+
+/// One chain of a group.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TraceMember {
+    /// Id of the dispatcher: `Task.Id` for runtime-async. Never an id of the application.
+    pub dispatcher: u64,
+    /// The dispatcher that ran on the creating thread; left out for none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub parent: u64,
+    /// How often it was resumed.
+    pub resumes: u64,
+    /// Its create record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created: Option<TraceMoment>,
+    /// Its last resume.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resumed: Option<TraceMoment>,
+    /// Its last suspension.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suspended: Option<TraceMoment>,
+}
+
+/// When and where something was recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TraceMoment {
+    /// Ticks of the recording's clock.
+    pub ticks: u64,
+    /// In UTC as RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
+    /// Id of the thread in the operating system.
+    pub os_thread: u64,
+    /// The record that says so.
+    pub record: TraceRecordRef,
+}
+
+/// A record, as `--records` lists it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TraceRecordRef {
+    /// Where the batch begins in the file (unpacked): the payload of its event.
+    pub batch: Address,
+    /// Index in the batch, from 0.
+    pub index: u32,
+}
+
+/// The file as a container of events.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TraceContainer {
+    /// Version of the format and the oldest reader: `4/4`; `6.0` and the like.
+    pub trace_version: String,
+    /// When the session began, in UTC as RFC 3339.
+    pub start: String,
+    /// Ticks in a second.
+    pub frequency: u64,
+    /// Bytes of a pointer in the process.
+    pub pointer_size: u8,
+    /// Number of the process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// Processors of the machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processors: Option<u32>,
+    /// Blocks by their kind.
+    pub blocks: BTreeMap<String, u64>,
+    /// Whether the file ends with the mark of its end.
+    pub end_tag: bool,
+    /// Events that the process dropped, by their sequence numbers.
+    pub lost_events: u64,
+    /// Events.
+    pub events: u64,
+    /// Kinds of events that are declared.
+    pub metadata: u64,
+    /// Parts that make no sense and were skipped: where, how many bytes, why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub damages: Vec<TraceDamage>,
+    /// Where the file ends, when it is cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut: Option<String>,
+}
+
+/// A part of the file that was skipped.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TraceDamage {
+    /// Where it begins in the file (unpacked).
+    pub offset: Address,
+    /// Its size.
+    pub bytes: u64,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// What the file knows of methods.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TraceMethods {
+    /// Events that name a method.
+    pub events: u64,
+    /// Ranges of code that are not the same.
+    pub distinct_ranges: u64,
+    /// Events of methods that were compiled during the session.
+    pub live: u64,
+    /// Events of the rundown at its end.
+    pub rundown: u64,
+    /// File names of the modules.
+    pub modules: Vec<String>,
+}
+
+/// The async profiler's records in figures.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct AsyncProfile {
+    /// Events of the provider; each holds one batch of records.
+    pub outer_events: u64,
+    /// Batches that were believed.
+    pub batches: u64,
+    /// Batches that were not.
+    pub rejected: u64,
+    /// The first of those.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rejections: Vec<TraceRejection>,
+    /// Records.
+    pub records: u64,
+    /// Records by the runtime's name of their kind.
+    pub by_kind: BTreeMap<String, u64>,
+    /// The metadata records.
+    pub metadata: Vec<ProfilerMetadata>,
+    /// The clock records.
+    pub sync_clocks: Vec<ProfilerClock>,
+    /// When the first record was written, in UTC as RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_record: Option<String>,
+    /// When the last record was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_record: Option<String>,
+    /// Seconds between them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+    /// The profiler's thread contexts by their numbers.
+    pub contexts: BTreeMap<u32, ProfilerContext>,
+    /// Call stack records.
+    pub callstacks: Callstacks,
+    /// Frames of all call stack records by how their addresses resolve; only counts above 0.
+    pub frames: BTreeMap<String, u64>,
+    /// Batches of an earlier session.
+    pub leftover_batches: u64,
+    /// Their records.
+    pub leftover_records: u64,
+    /// Stretches in which a chain ran, by family and how they ended: `RA suspended`.
+    pub activations: BTreeMap<String, u64>,
+    /// Dispatchers by the number of parents above them; the last is that deep or deeper.
+    pub fork_depths: BTreeMap<u32, u64>,
+    /// By family: `RA` runtime-async, `SM` state machines.
+    pub dispatchers: BTreeMap<String, DispatcherCounts>,
+    /// Chains that had not ended, by the names of their frames; `chains` has the rest.
+    pub not_completed_chains: Vec<NotCompleted>,
+    /// How often a rule of whole recordings held.
+    pub identities_ok: u64,
+    /// How often each did not.
+    pub identities_failed: BTreeMap<String, u64>,
+    /// The first records that break each rule.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub breaches: Vec<TraceBreach>,
+    /// Records that mean a running chain where there is none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub orphans: u64,
+    /// Batches that begin before the one before them in their context ends.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub overlapping_batches: u64,
+}
+
+/// A batch that gave no records.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TraceRejection {
+    /// Where the batch begins in the file (unpacked).
+    pub batch: Address,
+    /// Where the reading stopped.
+    pub at: Address,
+    /// Index of the record there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record: Option<u32>,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// A metadata record of the profiler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct ProfilerMetadata {
+    /// Ticks in a second.
+    pub frequency: u64,
+    /// An instant in ticks.
+    pub qpc_sync: u64,
+    /// The same in steps of 100 ns since 1601.
+    pub utc_sync: u64,
+    /// Bytes of each thread's buffer.
+    pub buffer_size: u32,
+    /// Frames between two wrapper resets.
+    pub wrappers: u8,
+    /// Record kinds of the process.
+    pub entries: u8,
+}
+
+/// A clock record of the profiler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct ProfilerClock {
+    /// An instant in ticks.
+    pub qpc: u64,
+    /// The same in steps of 100 ns since 1601.
+    pub utc: u64,
+}
+
+/// A thread context of the profiler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct ProfilerContext {
+    /// Id of the thread in the operating system.
+    pub os_thread: u64,
+    /// Its batches.
+    pub batches: u64,
+    /// Their records.
+    pub records: u64,
+}
+
+/// Call stack records in figures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Callstacks {
+    /// All.
+    pub total: u64,
+    /// Those with frames.
+    pub nonempty: u64,
+    /// Frames of the largest.
+    pub max_frames: u64,
+}
+
+/// Dispatchers of a family in figures.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct DispatcherCounts {
+    /// All that a record names.
+    pub total: u64,
+    /// Those with a create record.
+    pub created: u64,
+    /// By what they did last.
+    pub states: BTreeMap<String, u64>,
+    /// Those that ran on more than one thread.
+    pub more_than_one_thread: u64,
+}
+
+/// Chains that had not ended, by names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct NotCompleted {
+    /// `RA` or `SM`.
+    pub family: String,
+    /// As in `chains`.
+    pub state: String,
+    /// How many there are.
+    pub count: u64,
+    /// Names in the file, innermost first; addresses where it has none.
+    pub frames: Option<Vec<String>>,
+}
+
+/// A record that breaks a rule of whole recordings.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TraceBreach {
+    /// The rule, as in `identities_failed`.
+    pub identity: String,
+    /// Its group: `I1` to `I10`.
+    pub id: String,
+    /// The dispatcher; left out where the rule is not of one.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub dispatcher: u64,
+    /// The record at which it was noticed; none for a sum over the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record: Option<TraceRecordRef>,
+}
+
+/// A record as it stands in the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TraceRecord {
+    /// Where its batch begins in the file (unpacked): the payload of the event.
+    pub batch: Address,
+    /// Index in the batch, from 0.
+    pub index: u32,
+    /// Where it begins in the file.
+    pub offset: Address,
+    /// The profiler's number of the thread.
+    pub context: u32,
+    /// Id of the thread in the operating system.
+    pub os_thread: u64,
+    /// When it was written, in ticks.
+    pub ticks: u64,
+    /// The runtime's name of its kind.
+    pub kind: String,
+    /// The dispatcher that it names.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub dispatcher: u64,
+    /// The dispatcher that ran on the creating thread.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub parent: u64,
+    /// Frames that an exception left.
+    #[serde(skip_serializing_if = "super::is_zero_u32")]
+    pub unwound: u32,
+    /// Addresses of its call stack, innermost first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frames: Option<Vec<Address>>,
+    /// Awaits of the frames (state machines).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub states: Vec<i32>,
+    /// Why the batch is not believed; the row stands for all of it then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rejected: Option<String>,
+}
