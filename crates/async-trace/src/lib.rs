@@ -23,6 +23,7 @@ mod clock;
 mod dispatchers;
 mod frames;
 mod identities;
+pub mod markers;
 mod recording;
 mod reject;
 #[cfg(test)]
@@ -30,6 +31,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 mod thread;
+pub mod tpl;
 mod verdict;
 mod wire;
 

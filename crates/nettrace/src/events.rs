@@ -48,6 +48,9 @@ pub struct Event<'a> {
     pub related_activity: Option<Guid>,
     /// Whether no later event of the file is older.
     pub sorted: bool,
+    /// How many sequence points stand before it in the file. No event of a region is older than one of the region
+    /// before: whoever needs the order of time across threads sorts region by region.
+    pub region: u64,
     /// What it says.
     pub payload: &'a [u8],
     /// Where in the file that begins.
@@ -313,6 +316,7 @@ impl<'a> Events<'a> {
             activity,
             related_activity,
             sorted: row.sorted,
+            region: self.summary.sequence_points,
             payload: row.payload,
             payload_offset: row.payload_offset,
         })
