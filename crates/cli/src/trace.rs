@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::output::Destination;
 use crate::progress::Progress;
 use asynctriage_dump::{OpenOptions, PlainFile};
-use asynctriage_report::{self as report, TraceRecord};
+use asynctriage_report::{self as report, TraceRecord, TraceVerdict};
 use asynctriage_triage::trace::{self, TraceOptions};
 use std::io;
 use std::ops::ControlFlow;
@@ -23,12 +23,16 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<Exit, CliError> {
     let progress = Progress::start("reading the recording");
     let options = TraceOptions {
         members: if args.all { usize::MAX } else { args.limit },
+        markers: args.markers.clone(),
     };
     let mut report =
         trace::trace(file.bytes(), &options).map_err(|e| unreadable(args, e.remedy(), e))?;
     report.file = args.file.display().to_string();
     drop(progress);
     print(&destination, &args.output, args.all, &report, report::trace)?;
+    if args.strict && report.verdict != TraceVerdict::Bounded {
+        return Ok(Exit::Incomplete);
+    }
     Ok(Exit::Written)
 }
 

@@ -1,6 +1,7 @@
 //! The command line of `asynctriage trace`.
 
 use super::OutputArgs;
+use asynctriage_triage::trace::MarkerSpec;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -9,6 +10,10 @@ pub(crate) struct TraceArgs {
     /// The recording: a .nettrace file; .gz and .zst are unpacked
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
+    /// Check the application's own events: PROVIDER, or PROVIDER:EVENT=STAGE,... where a stage is begin, end, a number or the
+    /// name of a field; the first field of each event names the operation
+    #[arg(long, value_name = "PROVIDER[:EVENT=STAGE,...]")]
+    pub(crate) markers: Option<MarkerSpec>,
     /// List every record of the async profiler with its place in the file; as JSON, one object a line
     #[arg(long)]
     pub(crate) records: bool,
@@ -18,6 +23,9 @@ pub(crate) struct TraceArgs {
     /// List everything: all groups, all chains
     #[arg(long, conflicts_with = "limit")]
     pub(crate) all: bool,
+    /// Exit with 5 when the verdict is not BOUNDED
+    #[arg(long, help_heading = "Exit status")]
+    pub(crate) strict: bool,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

@@ -3,7 +3,9 @@
 mod address;
 mod chain;
 mod finding;
+mod join;
 mod kinds;
+mod markers;
 mod observe;
 mod process;
 mod report;
@@ -14,9 +16,13 @@ mod views;
 pub use address::{Address, ParseAddressError};
 pub use chain::{ChainGroup, Details, Frame, Leaf, Local, Member, Root, Verdict, Waiting};
 pub use finding::{Evidence, Finding};
+pub use join::{
+    ChainHistory, FrameMatch, JoinContradiction, JoinedChain, OperationHistory, TraceJoin,
+};
 pub use kinds::{
     Confidence, DumpFormat, FindingKind, FrameKind, LeafKind, RootKind, Severity, VerdictState,
 };
+pub use markers::{MarkerEvent, MarkerGroup, MarkerReport, TplChain, TplReport};
 pub use observe::{
     ObserveComparison, ObserveMode, ObserveReport, ObserveResult, ObserveTimer, ObserveValue,
     ObserveVerdict,

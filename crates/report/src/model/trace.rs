@@ -1,6 +1,8 @@
 //! What a recording of the async profiler says. The keys are those of the contract; chains use the words of dumps.
 
-use super::{Address, FrameKind, SCHEMA_VERSION, Tool, Waiting, is_zero};
+use super::{
+    Address, FrameKind, MarkerReport, SCHEMA_VERSION, Tool, TplReport, TraceJoin, Waiting, is_zero,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -46,6 +48,15 @@ pub struct TraceReport {
     /// The async profiler's records; `null` when the file has no event of it.
     #[serde(default, rename = "async")]
     pub async_profile: Option<AsyncProfile>,
+    /// What the task library's events say of waits, before .NET 11; left out when the file has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tpl: Option<TplReport>,
+    /// The application's operations, when markers were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub markers: Option<MarkerReport>,
+    /// A dump of the process, put together with the recording, when one was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub join: Option<TraceJoin>,
     /// What a recording of this kind never shows.
     #[serde(default)]
     pub does_not_show: Vec<String>,
@@ -67,6 +78,9 @@ impl Default for TraceReport {
             events_by_provider: BTreeMap::new(),
             methods: TraceMethods::default(),
             async_profile: None,
+            tpl: None,
+            markers: None,
+            join: None,
             does_not_show: Vec::new(),
         }
     }

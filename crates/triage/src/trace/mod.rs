@@ -2,12 +2,17 @@
 
 mod chains;
 mod figures;
+mod join;
 mod names;
+mod others;
 mod records;
 mod time;
 
+pub use join::DumpSide;
 pub use records::records;
 
+use asynctriage_async_trace::markers::{MarkerRecording, Markers};
+use asynctriage_async_trace::tpl::{Tpl, TplRecording};
 use asynctriage_async_trace::{
     AsyncTrace, Clock, Container, EVENT, Judgement, Outer, PREVIEW_PROVIDER, PROVIDER, Recording,
     judge,
@@ -18,6 +23,8 @@ use asynctriage_report as report;
 use time::Times;
 
 #[doc(no_inline)]
+pub use asynctriage_async_trace::markers::MarkerSpec;
+#[doc(no_inline)]
 pub use asynctriage_nettrace::Error as TraceError;
 
 /// What to report.
@@ -25,11 +32,16 @@ pub use asynctriage_nettrace::Error as TraceError;
 pub struct TraceOptions {
     /// Chains of a group that are listed one by one.
     pub members: usize,
+    /// Which events of the application are its markers, and what they mean.
+    pub markers: Option<MarkerSpec>,
 }
 
 impl Default for TraceOptions {
     fn default() -> Self {
-        Self { members: 5 }
+        Self {
+            members: 5,
+            markers: None,
+        }
     }
 }
 
@@ -47,12 +59,39 @@ const DOES_NOT_SHOW: [&str; 4] = [
 /// What is no such file, or is of a version that is not supported. Whatever is wrong behind the file's header is told in
 /// the report.
 pub fn trace(file: &[u8], options: &TraceOptions) -> Result<report::TraceReport, TraceError> {
+    read(file, options, None)
+}
+
+/// The same, joined with a dump of the recorded process.
+///
+/// # Errors
+/// Those of [`trace()`].
+pub fn joined(
+    file: &[u8],
+    options: &TraceOptions,
+    dump: &DumpSide,
+) -> Result<report::TraceReport, TraceError> {
+    read(file, options, Some(dump))
+}
+
+fn read(
+    file: &[u8],
+    options: &TraceOptions,
+    dump: Option<&DumpSide>,
+) -> Result<report::TraceReport, TraceError> {
     let trace = Trace::open(file)?;
     let mut recording = Recording::new();
     let mut methods = Methods::default();
-    let mut events = trace.events();
+    let mut tpl = TplRecording::new();
+    let mut markers = options.markers.clone().map(MarkerRecording::new);
+    let (mut last_tpl, mut events) = (0, trace.events());
     for event in &mut events {
-        if !take(&event, &mut recording) {
+        if take(&event, &mut recording) {
+            continue;
+        }
+        if tpl.push(&event) {
+            last_tpl = event.timestamp.max(last_tpl);
+        } else if !markers.as_mut().is_some_and(|m| m.push(&event)) {
             methods.add(&event);
         }
     }
@@ -61,16 +100,21 @@ pub fn trace(file: &[u8], options: &TraceOptions) -> Result<report::TraceReport,
         summary: events.summary(),
         methods: methods.into_ranges(),
         bytes: trace.len(),
+        tpl: (!tpl.is_empty()).then(|| (tpl.finish(), last_tpl)),
+        markers: markers.map(MarkerRecording::finish),
     };
-    Ok(report(&read, recording, options))
+    Ok(report(&read, recording, options, dump))
 }
 
-/// What was read of the container.
+/// What was read, but for the async profiler's records.
 struct Read {
     header: Header,
     summary: Summary,
     methods: MethodRanges,
     bytes: u64,
+    /// With the time of the last event of the task library.
+    tpl: Option<(Tpl, u64)>,
+    markers: Option<Markers>,
 }
 
 /// Takes an event of the async profiler; `false` when it is another.
@@ -89,7 +133,12 @@ fn take<'a>(event: &Event<'a>, recording: &mut Recording<'a>) -> bool {
     true
 }
 
-fn report(read: &Read, recording: Recording<'_>, options: &TraceOptions) -> report::TraceReport {
+fn report(
+    read: &Read,
+    recording: Recording<'_>,
+    options: &TraceOptions,
+    dump: Option<&DumpSide>,
+) -> report::TraceReport {
     let trace = (!recording.is_empty()).then(|| recording.finish());
     let judgement = judge(trace.as_ref(), container(read));
     let times = times(read, trace.as_ref());
@@ -112,6 +161,15 @@ fn report(read: &Read, recording: Recording<'_>, options: &TraceOptions) -> repo
         async_profile: trace
             .as_ref()
             .map(|trace| figures::profile(trace, &read.methods, &times)),
+        tpl: read
+            .tpl
+            .as_ref()
+            .map(|(tpl, last)| others::tpl(tpl, *last, &times)),
+        markers: read.markers.as_ref().map(others::markers),
+        join: trace
+            .as_ref()
+            .zip(dump)
+            .map(|(trace, dump)| join::join(dump, read, trace, &times, options.members)),
         does_not_show: DOES_NOT_SHOW.map(str::to_owned).to_vec(),
         ..report::TraceReport::default()
     }
@@ -180,5 +238,20 @@ fn completeness(
         remedy: judgement.verdict.remedy().map(str::to_owned),
         flags: flags.collect(),
         horizon,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use asynctriage_async_trace::{Flag, Verdict};
+
+    #[test]
+    fn the_runbook_explains_every_verdict_and_flag_and_no_other() {
+        let page = include_str!("../../../../runbooks/trace.md");
+        let first_cells = page.lines().filter_map(|line| line.strip_prefix("| `"));
+        let explained: Vec<&str> = first_cells.filter_map(|l| l.split('`').next()).collect();
+        let verdicts = Verdict::ALL.iter().map(|v| v.as_str());
+        let flags = Flag::ALL.iter().map(|f| f.as_str());
+        assert_eq!(explained, verdicts.chain(flags).collect::<Vec<_>>());
     }
 }

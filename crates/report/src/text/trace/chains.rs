@@ -172,7 +172,7 @@ fn members(page: &mut Page<'_>, chain: &TraceChain) {
 }
 
 /// `dispatcher 7 (of 3)  created 12:00:01.500 on thread 12, resumed 4 times, last ...`.
-fn story(page: &Page<'_>, member: &TraceMember) -> Vec<Span> {
+pub(super) fn story(page: &Page<'_>, member: &TraceMember) -> Vec<Span> {
     let mut parts = Vec::new();
     let mut add = |what: &str, moment: &Option<TraceMoment>| {
         parts.extend(

@@ -14,7 +14,10 @@ pub(super) fn section(page: &mut Page<'_>, report: &TraceReport) {
         return;
     };
     let batches = [
-        Some(several(profile.batches, "batch").replace("batchs", "batches")),
+        Some(match profile.batches {
+            1 => "1 batch".to_owned(),
+            n => format!("{} batches", count(n)),
+        }),
         Some(several(profile.records, "record")),
         Some(several(profile.contexts.len() as u64, "thread")),
         (profile.rejected > 0).then(|| format!("{} rejected", count(profile.rejected))),
@@ -42,10 +45,10 @@ fn line(page: &mut Page<'_>, title: &str, parts: &[String]) {
         return;
     }
     let spans = [
-        page.span(Role::Dim, format!("{title:<12}")),
+        page.span(Role::Dim, format!("{title:<14}")),
         page.span(Role::Plain, parts.join(", ")),
     ];
-    page.line("  ", "              ", &spans);
+    page.line("  ", "                ", &spans);
 }
 
 fn container(page: &mut Page<'_>, report: &TraceReport) {

@@ -2,6 +2,8 @@
 
 mod chains;
 mod figures;
+mod join;
+mod others;
 mod record;
 
 pub use record::trace_record;
@@ -19,7 +21,16 @@ pub fn trace(report: &TraceReport, options: &TextOptions) -> String {
     header(&mut page, report);
     summary(&mut page, report);
     completeness(&mut page, report);
+    if let Some(join) = &report.join {
+        join::section(&mut page, join);
+    }
     chains::section(&mut page, report);
+    if let Some(tpl) = &report.tpl {
+        others::tpl(&mut page, tpl);
+    }
+    if let Some(markers) = &report.markers {
+        others::markers(&mut page, markers);
+    }
     figures::section(&mut page, report);
     limits(&mut page, report);
     page.finish()
@@ -78,8 +89,13 @@ fn summary(page: &mut Page<'_>, report: &TraceReport) {
     if unknown > 0 {
         parts.push(format!("of {} it is not known", count(unknown)));
     }
-    let text = match report.verdict {
-        TraceVerdict::Empty | TraceVerdict::MetadataOnly => {
+    let tpl = report.tpl.as_ref().filter(|tpl| tpl.pending_waits > 0);
+    let text = match (report.verdict, tpl) {
+        (TraceVerdict::Empty | TraceVerdict::MetadataOnly, Some(tpl)) => format!(
+            "At the end of the recording {} had not ended, by the events of the task library.",
+            several(tpl.pending_waits, "wait")
+        ),
+        (TraceVerdict::Empty | TraceVerdict::MetadataOnly, None) => {
             "The recording says nothing about chains.".to_owned()
         }
         _ => format!("At the end of the recording {}.", parts.join("; ")),

@@ -1,0 +1,64 @@
+//! Other events of a recording: markers of the application, waits of the task library.
+
+use super::time::Times;
+use asynctriage_async_trace::markers::{Key, Markers, OutOfOrder};
+use asynctriage_async_trace::tpl::{PendingChain, Tpl};
+use asynctriage_report as report;
+
+pub(super) fn markers(markers: &Markers) -> report::MarkerReport {
+    report::MarkerReport {
+        groups: markers.groups,
+        ordered: markers.ordered,
+        more_than_one_thread: markers.more_than_one_thread,
+        events: markers.events,
+        without_key: markers.without_key,
+        dropped: markers.dropped,
+        out_of_order: markers.out_of_order.iter().map(group).collect(),
+    }
+}
+
+fn group(group: &OutOfOrder) -> report::MarkerGroup {
+    let markers = group.markers.iter().map(|marker| report::MarkerEvent {
+        stage: marker.stage.to_string(),
+        ticks: marker.time,
+        os_thread: marker.thread,
+        event: report::Address(marker.offset),
+    });
+    report::MarkerGroup {
+        key: match &group.key {
+            Key::Text(text) => format!("a text of {} characters", text.chars().count()),
+            other => other.to_string(),
+        },
+        why: group.why.to_string(),
+        markers: markers.collect(),
+    }
+}
+
+/// `end` is the time of the last event of the task library, in ticks.
+pub(super) fn tpl(tpl: &Tpl, end: u64, times: &Times) -> report::TplReport {
+    report::TplReport {
+        by_event: tpl.by_event.clone(),
+        operations: tpl.operations,
+        ended: tpl.ended,
+        pending_waits: tpl.pending_waits,
+        without_wait: tpl.without_wait,
+        undecoded: tpl.undecoded,
+        pending_chains_leaf_first: tpl.chains.iter().map(|c| chain(c, end, times)).collect(),
+        chains_left_out: tpl.more_chains,
+    }
+}
+
+fn chain(chain: &PendingChain, end: u64, times: &Times) -> report::TplChain {
+    let (first, last) = chain.since;
+    let seconds = |since| times.clock.seconds(since, end).map(|s| s.max(0.0));
+    report::TplChain {
+        count: chain.count,
+        names: chain.names.clone(),
+        names_left_out: chain.more_names,
+        cycle: chain.cycle,
+        leaves: chain.leaves.iter().map(|task| task.0).collect(),
+        first_seen: times.utc(first),
+        longest_seconds: seconds(first),
+        shortest_seconds: seconds(last),
+    }
+}
