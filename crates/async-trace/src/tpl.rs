@@ -28,7 +28,8 @@ pub struct Tpl {
     pub operations: u64,
     /// Operations that ended; some may have begun before the recording.
     pub ended: u64,
-    /// Waits that had not ended, of operations and of threads.
+    /// Waits that had not ended, of operations and of threads. Where the file has lost events, the end of a wait may be
+    /// among them: then this, and the chains, are no proof.
     pub pending_waits: u64,
     /// Operations that had neither ended nor wait for a task: they run, or wait to be run, as after `Task.Yield`.
     pub without_wait: u64,

@@ -1,5 +1,6 @@
 use asynctriage_dump_synth::nettrace::{Headers, Nettrace, Row, metadata_4, utf16};
 use asynctriage_nettrace::Trace;
+use proptest::prelude::*;
 
 use super::*;
 
@@ -166,5 +167,24 @@ fn contracts_are_read_or_refused() {
             format!("P:{bad}").parse::<MarkerSpec>(),
             Err(SpecError::BadEntry(bad.to_owned()))
         );
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_markers_are_counted_once(
+        told in proptest::collection::vec((1_u32..5, 0_i32..4, 0_i32..4, 1_u64..3), 0..40),
+    ) {
+        let markers = tell(&told, "App");
+        prop_assert_eq!(markers.events, told.len() as u64);
+        prop_assert!(markers.ordered <= markers.groups && markers.more_than_one_thread <= markers.groups);
+        let disordered = markers.groups - markers.ordered;
+        prop_assert_eq!(markers.out_of_order.len() as u64, disordered.min(10));
+        // sorting by hand: an operation whose stages grow is in order
+        for group in &markers.out_of_order {
+            let stages: Vec<_> = group.markers.iter().map(|m| m.stage).collect();
+            let grows = stages.windows(2).all(|pair| pair[0] < pair[1]);
+            prop_assert!(!grows || group.why != Disorder::Backwards);
+        }
     }
 }

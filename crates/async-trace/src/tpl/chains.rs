@@ -243,10 +243,9 @@ impl Walk<'_, '_> {
             .collect();
         self.groups.add(&parts, circle.len(), true, at, since);
         for member in circle {
-            for waiter in self.waiters(member) {
-                if !self.seen.contains(&waiter) {
-                    self.outwards(member);
-                }
+            let unseen = |waiter: &TaskId| !self.seen.contains(waiter);
+            if self.threads.contains_key(&member) || self.waiters(member).iter().any(unseen) {
+                self.outwards(member);
             }
         }
     }

@@ -1,5 +1,6 @@
 use asynctriage_dump_synth::nettrace::{Headers, Nettrace, Row, metadata_4, utf16};
 use asynctriage_nettrace::Trace;
+use proptest::prelude::*;
 
 use super::*;
 
@@ -233,6 +234,12 @@ fn circles_are_told_once_with_what_hangs_on_them() {
     );
     let hanging = tpl.chains.iter().find(|c| !c.cycle).unwrap();
     assert_eq!(hanging.names, ["Async: B", "task"]);
+    let tpl = tell(&[&[wait(1, 4, 3), wait(2, 3, 4), block(3, 77, 4)]]);
+    let blocked = tpl.chains.iter().find(|c| !c.cycle).unwrap();
+    assert_eq!(
+        (tpl.chains.len(), &blocked.names[..]),
+        (2, &["task", "thread 77"].map(String::from)[..])
+    );
 }
 
 #[test]
@@ -244,4 +251,36 @@ fn long_chains_are_cut_and_counted() {
         (chain.count, chain.names.len(), chain.more_names),
         (1, 1_000, 4_000)
     );
+}
+
+proptest! {
+    /// Few tasks, so that circles, trees and ids that are used again are met often.
+    #[test]
+    fn any_order_of_events_gives_chains_that_hold_every_wait_once(
+        events in proptest::collection::vec((0_u64..50, 1_u64..4, 0_usize..5, 1_i32..8, 1_i32..8), 0..60),
+    ) {
+        let told: Vec<_> = events
+            .iter()
+            .map(|(time, thread, kind, a, b)| match kind {
+                0 => begin(*time, *a),
+                1 => end(*time, *a),
+                2 => wait(*time, *a, *b),
+                3 => block(*time, *thread, *a),
+                _ => wait_end(*time, *thread, *a),
+            })
+            .collect();
+        let tpl = tell(&[&told]);
+        let edges: u64 = tpl
+            .chains
+            .iter()
+            .map(|chain| chain.count * (chain.names.len() as u64 - u64::from(!chain.cycle)))
+            .sum();
+        // ways that share their inner part are told with it, each
+        prop_assert!(edges >= tpl.pending_waits, "{tpl:?}");
+        prop_assert_eq!(tpl.pending_waits == 0, tpl.chains.is_empty());
+        prop_assert_eq!(tpl.more_chains, 0);
+        for chain in &tpl.chains {
+            prop_assert!(chain.since.0 <= chain.since.1 && chain.since.1 < 50);
+        }
+    }
 }
