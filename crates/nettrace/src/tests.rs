@@ -458,6 +458,43 @@ fn version_6_names_threads_by_index_and_activities_by_label() {
 }
 
 #[test]
+fn a_cut_file_of_version_6_keeps_its_whole_blocks() {
+    let begin = six().len();
+    let file = six().events(Headers::Compressed, &rows()).end();
+    let header = Nettrace::six().len();
+    for cut in header..file.len() {
+        let (events, summary) = read(&file[..cut]);
+        // the mark of the end has four bytes
+        assert_eq!(events.len(), if cut + 4 < file.len() { 0 } else { 4 });
+        let truncation = summary.truncation().unwrap();
+        assert_eq!(truncation.offset + truncation.bytes, cut as u64);
+        assert!(cut <= begin || truncation.offset >= begin as u64);
+    }
+}
+
+#[test]
+fn damaged_blocks_of_version_6_are_skipped() {
+    let one = six().events(Headers::Compressed, &rows());
+    let begin = one.len();
+    let two = one.events(Headers::Compressed, &rows());
+    let end = two.len();
+    let file = two.end();
+    let at = begin
+        + file[begin..end]
+            .windows(2)
+            .position(|w| w == varuint(5_000))
+            .unwrap();
+    let mut damaged = file.clone();
+    damaged[at] ^= 1;
+    let (events, summary) = read(&damaged);
+    assert_eq!(
+        (events.len(), summary.damages.count, summary.end),
+        (4, 1, End::Tag)
+    );
+    assert_eq!(summary.damages.first[0].offset, begin as u64);
+}
+
+#[test]
 fn events_without_what_they_name_are_counted() {
     let file = Nettrace::six()
         .metadata(&[metadata_6(1, "App", 3, "", &[], &[])])
