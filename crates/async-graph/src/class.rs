@@ -83,7 +83,7 @@ pub enum Helper {
     DateHeader,
     /// A BlockingCollection: its consumers block threads while it is empty.
     BlockingCollection,
-    /// A ReaderWriterLockSlim.
+    /// A ReaderWriterLockSlim, or the older ReaderWriterLock.
     ReaderWriterLock,
     /// A scheduler of tasks, the program's own ones included.
     Scheduler,
@@ -149,10 +149,14 @@ const COMBINATORS: [(&str, Combinator); 11] = [
     ),
 ];
 
-const HELPERS: [(&str, Helper); 15] = [
+const HELPERS: [(&str, Helper); 16] = [
     (
         "System.Collections.Concurrent.BlockingCollection`1",
         Helper::BlockingCollection,
+    ),
+    (
+        "System.Threading.ReaderWriterLock",
+        Helper::ReaderWriterLock,
     ),
     (
         "System.Threading.ReaderWriterLockSlim",

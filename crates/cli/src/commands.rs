@@ -20,21 +20,25 @@ use std::path::Path;
 
 /// The report: what hangs, why, who is affected, what to do.
 pub(crate) fn triage(args: &ReportArgs) -> Result<Exit, CliError> {
-    whole(args, report::text)
+    whole(args, false, report::text)
 }
 
 /// The same, with its chains as a tree.
 pub(crate) fn tree(args: &ReportArgs) -> Result<Exit, CliError> {
-    whole(args, report::tree)
+    whole(args, false, report::tree)
 }
 
 /// One part of the report; as JSON it is the whole.
 pub(crate) fn part(args: &ReportArgs, part: Part) -> Result<Exit, CliError> {
-    whole(args, |report, options| report::part(report, part, options))
+    let stacks = part == Part::Threads;
+    whole(args, stacks, |report, options| {
+        report::part(report, part, options)
+    })
 }
 
 fn whole(
     args: &ReportArgs,
+    stacks: bool,
     render: impl Fn(&Report, &TextOptions) -> String,
 ) -> Result<Exit, CliError> {
     let destination = Destination::new(&args.output, &args.dump)?;
@@ -52,6 +56,7 @@ fn whole(
         symbols: [args.symbols.as_slice(), &args.files.module_path].concat(),
         locals: args.locals,
         values: args.show_values,
+        native: stacks || args.output.verbose > 0,
     };
     let mut report = analyse(&dump, &options).map_err(no_runtime)?;
     report.dump.path = shown(&args.dump);

@@ -26,6 +26,7 @@ mod layout;
 mod locate;
 mod locks;
 mod modules;
+mod native;
 mod objects;
 mod roots;
 mod runtime;
@@ -49,6 +50,7 @@ pub use heap::{
 pub use layout::{Layout, MissingField};
 pub use locks::{Block, BlockKind, Lock};
 pub use modules::{DumpSource, Module};
+pub use native::NativeFrame;
 pub use objects::Place;
 pub use roots::{RootCounts, Roots};
 pub use runtime::{Globals, Runtime, RuntimeError};

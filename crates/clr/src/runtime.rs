@@ -6,10 +6,12 @@ use crate::gap::Gap;
 use crate::layout::{Layout, MissingField, Offsets};
 use crate::locate::{DacTablePlace, Found, locate};
 use crate::modules::ModuleCache;
+use crate::native::Native;
 use crate::types::TypeCache;
 use crate::version::{Version, VersionSource};
 use asynctriage_dump::{Addr, Arch, Dump, Memory, Os};
 use std::fmt;
+use std::sync::OnceLock;
 
 /// Entries of `g_dacTable` that are looked at when an index does not hold what the layout table says (11.0.0 has fewer).
 const DAC_ENTRIES: u64 = 160;
@@ -105,6 +107,8 @@ pub struct Runtime<'d> {
     pub(crate) modules: ModuleCache<'d>,
     pub(crate) code: CodeCache,
     pub(crate) startup_gaps: Vec<Gap>,
+    /// Native images with their unwind tables, read when the first stack is walked.
+    pub(crate) native: OnceLock<Native<'d>>,
 }
 
 impl fmt::Debug for Runtime<'_> {
@@ -253,6 +257,7 @@ impl<'d> Runtime<'d> {
             modules: ModuleCache::default(),
             code: CodeCache::default(),
             startup_gaps: Vec::new(),
+            native: OnceLock::new(),
         }
     }
 

@@ -1,10 +1,12 @@
-//! Managed frames of a thread, by its frame pointers.
+//! Managed frames of a thread.
 //!
-//! JIT and ReadyToRun code and the runtime itself keep frame pointers on linux-x64 and arm64, the C library does not:
-//! the chain is looked for from the stack pointer upwards and then followed. Where no chain is found, every word of the
-//! stack that is a return address into managed code counts as a frame.
+//! Exact steps lead from the registers through native code to managed code and on, where the dump holds the unwind tables
+//! of the native images. Else frame pointers are followed: JIT and ReadyToRun code and the runtime itself keep them on
+//! linux-x64 and arm64, the C library does not, so the chain is looked for from the stack pointer upwards. Where no chain
+//! is found, every word of the stack that is a return address into managed code counts as a frame.
 
 use crate::code::MethodRef;
+use crate::native::Step;
 use crate::runtime::Runtime;
 use crate::threads::Thread;
 use asynctriage_dump::Addr;
@@ -27,6 +29,8 @@ const PROOF: usize = 3;
 pub enum FrameSource {
     /// The thread's instruction pointer.
     Registers,
+    /// An exact step from the frame below it.
+    Unwound,
     /// A chain of frame pointers.
     FramePointer,
     /// A word of the stack that is a return address; it may be left over from a call that has returned.
@@ -38,7 +42,7 @@ pub enum FrameSource {
 pub struct StackFrame {
     /// The instruction that it will go on at.
     pub ip: Addr,
-    /// Where on the stack that stands; null for the innermost frame.
+    /// Where on the stack that stands, on arm64 the end of the part that its callee uses; null for the innermost frame.
     pub slot: Addr,
     /// The method.
     pub method: MethodRef,
@@ -46,33 +50,41 @@ pub struct StackFrame {
     pub source: FrameSource,
 }
 
+/// A managed frame of an exact walk.
+fn exact(step: &Step) -> Option<StackFrame> {
+    Some(StackFrame {
+        ip: step.ip,
+        slot: step.slot,
+        method: step.method?,
+        source: if step.slot.is_null() {
+            FrameSource::Registers
+        } else {
+            FrameSource::Unwound
+        },
+    })
+}
+
 impl Runtime<'_> {
     /// The managed frames of a thread, innermost first; native ones are passed over.
     #[must_use]
     pub fn stack_frames(&self, thread: &Thread) -> Vec<StackFrame> {
-        let pc = self
-            .dump
-            .threads
-            .iter()
-            .find(|t| t.id == thread.os_id && t.id != 0)
-            .map(|t| t.registers.pc());
-        let running = pc.and_then(|ip| {
-            Some(StackFrame {
-                ip,
-                slot: Addr::NULL,
-                method: self.method_at(ip)?,
-                source: FrameSource::Registers,
-            })
-        });
-        let mut frames: Vec<StackFrame> = running.into_iter().collect();
+        let walk = self.walk(thread);
+        let mut frames: Vec<StackFrame> = walk.steps.iter().filter_map(exact).collect();
         let Some((start, end)) = thread.stack else {
             return frames;
         };
-        let mut chained = self.chained_frames(start, end);
-        if chained.is_empty() {
-            chained = self.scanned_frames(start, end);
+        let pc = frames.iter().any(|f| f.source == FrameSource::Registers);
+        let last = walk.steps.last().map_or(start, |s| s.slot.max(start));
+        if frames.is_empty() || frames.len() == 1 && pc {
+            // no table led out of the innermost frame: the whole stack is searched
+            let mut chained = self.chained_frames(start, end);
+            if chained.is_empty() {
+                chained = self.scanned_frames(start, end);
+            }
+            frames.append(&mut chained);
+        } else if !walk.is_whole {
+            frames.append(&mut self.chained_frames(last + 8, end));
         }
-        frames.append(&mut chained);
         frames.truncate(MAX_FRAMES);
         frames
     }
@@ -86,7 +98,7 @@ impl Runtime<'_> {
     }
 
     /// Whether code can stand at an address: managed code, or a mapped file.
-    fn is_code(&self, ip: Addr) -> bool {
+    pub(crate) fn is_code(&self, ip: Addr) -> bool {
         let mapped = || self.dump.files.iter().any(|f| f.start <= ip && ip < f.end);
         self.code_at(ip.back(1)).is_some() || mapped()
     }

@@ -127,6 +127,16 @@ impl ElfImage {
         symbols::Tables::read(memory, addr, len, self.base, self.bias)?.find(memory, name)
     }
 
+    /// The exported functions, by address: begin, length in bytes, and where the name stands. Those whose part of the
+    /// table is not in the dump are left out.
+    #[must_use]
+    pub fn functions(&self, memory: &dyn Memory) -> Vec<(Addr, u64, Addr)> {
+        let tables = self
+            .dynamic
+            .and_then(|(addr, len)| symbols::Tables::read(memory, addr, len, self.base, self.bias));
+        tables.map(|t| t.functions(memory)).unwrap_or_default()
+    }
+
     /// The build identifier that the linker left in a note: 20 bytes in Microsoft's builds.
     #[must_use]
     pub fn build_id(&self, memory: &dyn Memory) -> Option<Vec<u8>> {

@@ -24,6 +24,7 @@ pub mod pe;
 pub mod r2r;
 #[cfg(test)]
 mod test_memory;
+pub mod unwind;
 mod version;
 
 pub use files::ImageFiles;

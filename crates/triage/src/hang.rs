@@ -4,6 +4,7 @@ use crate::analysis::Analysis;
 use crate::requests::{self, RequestFacts};
 use crate::threads::display_name;
 use crate::users::Users;
+use crate::waits::{ObjectWait, RwLocks};
 use asynctriage_async_graph::{Class, Helper, NodeId};
 use asynctriage_clr::{Block, BlockKind, Lock, MethodKind, StackFrame, Thread};
 use asynctriage_dump::Addr;
@@ -36,6 +37,8 @@ pub(crate) enum Wait {
     Pulse(Lock),
     /// Something that .NET builds on `Monitor.Wait`: the method, and the lock.
     Inside(Arc<str>, Lock),
+    /// Anything else that threads wait for.
+    Object(ObjectWait),
 }
 
 /// One thread.
@@ -134,6 +137,7 @@ impl Hang {
                 held.entry(owner).or_default().push(lock.clone());
             }
         }
+        let entered = RwLocks::read(analysis);
         let living = analysis.threads.all.iter().enumerate();
         let living = living.filter(|(_, t)| !t.is_dead() && !t.is_unstarted());
         let threads = living.map(|(index, t)| {
@@ -147,7 +151,8 @@ impl Hang {
                     .flatten()
                     .cloned(),
             );
-            analysis.thread_facts(t, holds)
+            holds.extend(entered.held_by(t.managed_id));
+            analysis.thread_facts(t, holds, &entered)
         });
         Self {
             threads: threads.collect(),
@@ -170,7 +175,7 @@ impl Hang {
 }
 
 impl Analysis<'_, '_> {
-    fn thread_facts(&self, thread: &Thread, holds: Vec<Lock>) -> ThreadFacts {
+    fn thread_facts(&self, thread: &Thread, holds: Vec<Lock>, entered: &RwLocks) -> ThreadFacts {
         let frames: Vec<_> = self
             .rt
             .stack_frames(thread)
@@ -187,7 +192,7 @@ impl Analysis<'_, '_> {
             block,
             holds,
         };
-        facts.wait = self.wait_of(&facts, &on_stack);
+        facts.wait = self.wait_of(&facts, &on_stack, entered);
         facts
     }
 
@@ -199,13 +204,16 @@ impl Analysis<'_, '_> {
             .and_then(|o| requests::read(self.rt, *o))
     }
 
-    fn wait_of(&self, facts: &ThreadFacts, on_stack: &[Addr]) -> Option<Wait> {
+    fn wait_of(&self, facts: &ThreadFacts, on_stack: &[Addr], entered: &RwLocks) -> Option<Wait> {
         let block = facts.block.as_ref();
         if let Some(b) = block.filter(|b| b.kind == BlockKind::Enter) {
             return Some(Wait::Lock(b.lock.clone()));
         }
         if let Some(task) = self.task_wait(block, on_stack) {
             return Some(Wait::Task(task));
+        }
+        if let Some(object) = self.object_wait(facts, entered) {
+            return Some(Wait::Object(object));
         }
         let lock = block?.lock.clone();
         let own = match facts.caller() {

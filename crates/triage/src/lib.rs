@@ -26,6 +26,7 @@ mod http;
 mod leaves;
 mod lines;
 mod names;
+mod native;
 mod paths;
 mod pool;
 mod requests;

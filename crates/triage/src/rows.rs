@@ -109,6 +109,7 @@ fn thread_row(facts: Facts<'_, '_, '_>, thread: &ThreadFacts) -> Thread {
 fn state(thread: &ThreadFacts) -> &'static str {
     let caller = thread.caller().map(|n| &**n).unwrap_or_default();
     match &thread.wait {
+        Some(Wait::Object(object)) if object.ends => "joining",
         Some(_) => "blocked",
         None if caller.starts_with("System.Threading.Thread.Sleep") => "sleeping",
         None if caller.starts_with("System.Threading.Thread.Join") => "joining",
@@ -121,6 +122,7 @@ fn state(thread: &ThreadFacts) -> &'static str {
 
 fn waits_on(facts: Facts<'_, '_, '_>, thread: &ThreadFacts) -> Option<ObjectRef> {
     let (at, lock) = match thread.wait.as_ref()? {
+        Wait::Object(object) => (object.at, None),
         Wait::Task(wait) => (facts.a.graph.object(*wait).map(|n| n.addr), None),
         Wait::Lock(lock) | Wait::Pulse(lock) | Wait::Inside(_, lock) => {
             (Some(lock.object.unwrap_or(lock.at)), Some(lock))

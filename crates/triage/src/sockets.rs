@@ -9,8 +9,9 @@ const MAX_NAME: usize = 200;
 
 /// The remote end of a socket, else the local one of a listener.
 pub(crate) fn endpoint(rt: &Runtime<'_>, socket: Addr, listens: bool) -> Option<String> {
+    // what a listener asked for has port 0 where the system was to choose one
     let fields = if listens {
-        ["_rightEndPoint", "_localEndPoint"]
+        ["_localEndPoint", "_rightEndPoint"]
     } else {
         ["_remoteEndPoint", "_rightEndPoint"]
     };

@@ -32,6 +32,8 @@ pub struct Options {
     pub locals: bool,
     /// The texts among them as they are, not only their length.
     pub values: bool,
+    /// The native frames below the managed ones of each thread.
+    pub native: bool,
 }
 
 impl Default for Options {
@@ -43,6 +45,7 @@ impl Default for Options {
             symbols: Vec::new(),
             locals: false,
             values: false,
+            native: false,
         }
     }
 }
@@ -65,6 +68,10 @@ pub fn analyse(dump: &Dump, options: &Options) -> Result<Report, RuntimeError> {
     });
     clock.lap("chains");
     let mut report = analysis.report(groups);
+    if options.native {
+        analysis.add_native_frames(&mut report);
+        clock.lap("native frames");
+    }
     if options.timings {
         report.timings = clock.laps;
     }

@@ -168,6 +168,33 @@ impl Tables {
         })
     }
 
+    /// The functions that the table defines, by address: begin, length and where the name stands.
+    pub(super) fn functions(&self, memory: &dyn Memory) -> Vec<(Addr, u64, Addr)> {
+        let count = self
+            .strings
+            .since(self.symbols)
+            .and_then(|len| len.checked_div(SYMBOL))
+            .unwrap_or(0)
+            .min(MAX_SYMBOLS);
+        let symbols =
+            (0..count).filter_map(|i| pod::<Symbol>(memory, self.symbols.element(i, SYMBOL)));
+        let functions = symbols.filter(|s| {
+            s.st_shndx.get(Le) != elf::SHN_UNDEF
+                && matches!(s.st_type(), elf::STT_FUNC | elf::STT_GNU_IFUNC)
+        });
+        let mut out: Vec<_> = functions
+            .map(|s| {
+                (
+                    Addr(s.st_value.get(Le)) + self.bias,
+                    s.st_size.get(Le),
+                    self.strings + u64::from(s.st_name.get(Le)),
+                )
+            })
+            .collect();
+        out.sort_unstable();
+        out
+    }
+
     /// Whether symbol `index` is defined and called `name`.
     fn matches(&self, memory: &dyn Memory, index: u64, name: &str) -> Answer {
         let Some(symbol) = pod::<Symbol>(memory, self.symbols.element(index, SYMBOL)) else {

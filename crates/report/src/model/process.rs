@@ -1,6 +1,6 @@
 //! Threads, the thread pool and the requests of the process.
 
-use super::{Address, Details, is_zero};
+use super::{Address, Details, is_false, is_zero};
 use serde::{Deserialize, Serialize};
 
 /// A thread that runs or ran managed code.
@@ -41,6 +41,9 @@ pub struct Thread {
 pub struct ThreadFrame {
     /// The method, or what is known of the code.
     pub method: String,
+    /// Whether it is native code: the method is then `image!function+offset`, or `image!+offset` from the image's begin.
+    #[serde(skip_serializing_if = "is_false")]
+    pub native: bool,
     /// The instruction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<Address>,

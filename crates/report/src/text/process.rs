@@ -229,7 +229,7 @@ fn telling(frames: &[ThreadFrame]) -> &[ThreadFrame] {
 }
 
 fn is_framework(frame: &ThreadFrame) -> bool {
-    frame.method.starts_with("System.") || frame.method.starts_with("Microsoft.")
+    frame.native || frame.method.starts_with("System.") || frame.method.starts_with("Microsoft.")
 }
 
 /// Size of the thread pool and what waits for it.

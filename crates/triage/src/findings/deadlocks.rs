@@ -13,6 +13,8 @@ use std::collections::VecDeque;
 enum Because {
     /// The other holds the lock.
     Lock,
+    /// The other must end.
+    Ends,
     /// The other runs what the awaited task needs: this node.
     Runs(NodeId),
 }
@@ -51,6 +53,16 @@ fn waits_for(facts: Facts<'_, '_, '_>, thread: &ThreadFacts) -> Vec<(usize, Beca
             .into_iter()
             .collect(),
         Some(Wait::Task(wait)) => running_below(facts, *wait, thread),
+        Some(Wait::Object(object)) => {
+            let because = if object.ends {
+                Because::Ends
+            } else {
+                Because::Lock
+            };
+            let owners = object.owners.iter();
+            let owners = owners.filter_map(|id| facts.hang.by_managed_id(*id));
+            owners.map(|i| (i, because.clone())).collect()
+        }
         _ => Vec::new(),
     }
 }
@@ -160,6 +172,13 @@ fn describe(facts: Facts<'_, '_, '_>, cycle: &Cycle) -> Option<Finding> {
             "hold locks and wait for each other's",
             "lock-deadlock",
         )
+    } else if members.iter().all(|(_, b)| !matches!(b, Because::Runs(_))) {
+        (
+            FindingKind::MixedDeadlock,
+            Confidence::Certain,
+            "wait for each other's end or locks",
+            "mixed-deadlock",
+        )
     } else {
         (
             FindingKind::MixedDeadlock,
@@ -238,7 +257,14 @@ fn evidence(facts: Facts<'_, '_, '_>, thread: &ThreadFacts, because: &Because) -
                 "its object stands on the stack of exactly one other thread",
             ));
         }
-        (Because::Lock, _) => {}
+        (Because::Lock | Because::Ends, Some(Wait::Object(object))) => {
+            out.push(fact(
+                format!("{} waits for {}", thread.title(), wait_text(facts, thread)),
+                object.at,
+                object.how.clone(),
+            ));
+        }
+        (Because::Lock | Because::Ends, _) => {}
     }
     out
 }
@@ -261,6 +287,19 @@ pub(crate) fn wait_text(facts: Facts<'_, '_, '_>, thread: &ThreadFacts) -> Strin
         },
         Some(Wait::Pulse(lock)) => format!("a pulse of {}", lock_text(facts, lock)),
         Some(Wait::Inside(method, _)) => format!("{method} to return"),
+        Some(Wait::Object(object)) if object.ends => object.text.clone(),
+        Some(Wait::Object(object)) => {
+            let owners = object.owners.iter();
+            let names: Vec<String> = owners
+                .filter_map(|id| facts.hang.by_managed_id(*id))
+                .filter_map(|i| facts.hang.threads.get(i))
+                .map(|o| format!("'{}'", o.name()))
+                .collect();
+            match names.as_slice() {
+                [] => object.text.clone(),
+                names => format!("{}, held by {}", object.text, listed(names)),
+            }
+        }
         None => "nothing that is known".into(),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Draft, Facts, fact, several, thread_titles, verb};
 use crate::hang::{ThreadFacts, Wait};
+use crate::waits::ObjectWait;
 use asynctriage_clr::Lock;
 use asynctriage_dump::Addr;
 use asynctriage_report::{Confidence, Finding, FindingKind, Severity};
@@ -13,10 +14,13 @@ const MANY: usize = 3;
 pub(super) fn find(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
     let mut waiting: BTreeMap<Addr, (Lock, Vec<&ThreadFacts>)> = BTreeMap::new();
     for thread in &facts.hang.threads {
-        if let Some(Wait::Lock(lock)) = &thread.wait {
-            let (_, threads) = waiting
-                .entry(lock.at)
-                .or_insert_with(|| (lock.clone(), Vec::new()));
+        let lock = match &thread.wait {
+            Some(Wait::Lock(lock)) => Some(lock.clone()),
+            Some(Wait::Object(object)) => shared(object),
+            _ => None,
+        };
+        if let Some(lock) = lock {
+            let (_, threads) = waiting.entry(lock.at).or_insert_with(|| (lock, Vec::new()));
             threads.push(thread);
         }
     }
@@ -35,6 +39,29 @@ pub(super) fn find(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
         .iter()
         .map(|(lock, threads)| contention(facts, lock, threads));
     contended.chain(pulses(facts)).collect()
+}
+
+/// A reader/writer lock or mutex that others are in, in the words of a lock; the first of its owners stands for all.
+fn shared(wait: &ObjectWait) -> Option<Lock> {
+    Some(Lock {
+        at: wait.at?,
+        object: wait.at,
+        owner: Some(*wait.owners.first().filter(|_| !wait.ends)?),
+        recursion: 0,
+        waiters: 0,
+        how: "its own fields, and the lists that threads keep of the locks they have entered",
+    })
+}
+
+/// The kind of lock that an object is: what is neither of these is locked by its monitor.
+fn noun(facts: Facts<'_, '_, '_>, lock: &Lock) -> &'static str {
+    let name = lock.object.and_then(|o| facts.a.rt.object_type_name(o));
+    match name.as_deref() {
+        Some("System.Threading.ReaderWriterLockSlim") => "ReaderWriterLockSlim",
+        Some("System.Threading.ReaderWriterLock") => "ReaderWriterLock",
+        Some("System.Threading.Mutex") => "Mutex",
+        _ => "Monitor",
+    }
 }
 
 /// What a lock is called: the type of the object and its address.
@@ -61,6 +88,9 @@ pub(super) fn last_owner<'a>(facts: Facts<'a, '_, '_>, lock: &Lock) -> Option<&'
             .and_then(|i| facts.hang.threads.get(i))?;
         match &thread.wait {
             Some(Wait::Lock(next)) => owner = next.owner?,
+            Some(Wait::Object(object)) if !object.owners.is_empty() => {
+                owner = *object.owners.first()?;
+            }
             _ => return Some(thread),
         }
     }
@@ -102,19 +132,26 @@ fn contention(facts: Facts<'_, '_, '_>, lock: &Lock, threads: &[&ThreadFacts]) -
     let mut evidence: Vec<_> = threads
         .iter()
         .filter_map(|t| {
-            let block = t.block.as_ref()?;
+            let (at, how) = match (&t.wait, &t.block) {
+                (Some(Wait::Object(object)), _) => (object.at, object.how.clone()),
+                (_, Some(block)) => (Some(block.at), block.how.to_owned()),
+                _ => return None,
+            };
             Some(fact(
                 format!("thread {} wants to enter", t.title()),
-                Some(block.at),
-                block.how,
+                at,
+                how,
             ))
         })
         .collect();
     evidence.push(fact(
-        format!(
-            "{held}, {} counted by the lock",
-            several(u64::from(lock.waiters), "waiter")
-        ),
+        match lock.waiters {
+            0 => held.clone(),
+            n => format!(
+                "{held}, {} counted by the lock",
+                several(n.into(), "waiter")
+            ),
+        },
         Some(lock.at),
         lock.how,
     ));
@@ -123,9 +160,10 @@ fn contention(facts: Facts<'_, '_, '_>, lock: &Lock, threads: &[&ThreadFacts]) -
         severity,
         confidence: Confidence::Certain,
         title: format!(
-            "{} {} for the Monitor {}",
+            "{} {} for the {} {}",
             several(count, "thread"),
             verb(count, "waits", "wait"),
+            noun(facts, lock),
             owner.map_or_else(|| held.clone(), |o| format!("held by '{}'", o.name()))
         ),
         text: format!(

@@ -17,7 +17,7 @@ mod tasks;
 
 use crate::analysis::Analysis;
 use crate::groups::Groups;
-use crate::hang::{Hang, ThreadFacts};
+use crate::hang::{Hang, ThreadFacts, Wait};
 use asynctriage_dump::Addr;
 use asynctriage_report::{Address, Confidence, Evidence, Finding, FindingKind, Severity};
 use rustc_hash::FxHashSet;
@@ -117,8 +117,17 @@ fn is_idle(facts: Facts<'_, '_, '_>) -> bool {
             .hang
             .threads
             .iter()
-            .all(|t| t.wait.is_none() && t.request.is_none())
+            .all(|t| is_at_rest(t) && t.request.is_none())
         && facts.a.graph.queues.items().next().is_none()
+}
+
+/// A thread that waits for nothing, or for what no thread holds: input, an event, an item of a queue.
+fn is_at_rest(thread: &ThreadFacts) -> bool {
+    match &thread.wait {
+        None => true,
+        Some(Wait::Object(object)) => object.owners.is_empty() && !thread.thread.is_pool(),
+        Some(_) => false,
+    }
 }
 
 fn idle(facts: Facts<'_, '_, '_>) -> Finding {
@@ -128,7 +137,7 @@ fn idle(facts: Facts<'_, '_, '_>) -> Finding {
         "Nothing hangs: no request, no async method of the program and no queued work waits",
     );
     finding.text = format!(
-        "{} threads live, none of them waits for a task or a lock; {} chains of framework code wait for work.",
+        "{} threads live, none of them waits for a task or for what another holds; {} chains of framework code wait for work.",
         facts.hang.threads.len(),
         facts.groups.idle_chains
     );

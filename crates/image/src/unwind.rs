@@ -1,0 +1,363 @@
+//! The way from a function to its caller, by the tables that compilers leave for exceptions.
+//!
+//! ELF images on x64 and arm64: `.eh_frame`, found through `PT_GNU_EH_FRAME`; it is mapped, so dumps hold it where they
+//! hold the image's read-only pages. Code of no image is taken to keep frame pointers, as the JIT's does.
+
+use crate::elf::ElfImage;
+use asynctriage_dump::{Addr, Memory, Registers};
+use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder as _};
+use framehop::{aarch64, x86_64};
+
+/// The longest table that is taken; that of libcoreclr.so has 400 KiB.
+const MAX_TABLE: u64 = 64 << 20;
+/// The longest header of a table: an entry of 8 bytes for each function.
+const MAX_HEADER: u64 = 16 << 20;
+/// `DW_EH_PE_pcrel | DW_EH_PE_sdata4`, how every linker writes the pointer to the table.
+const RELATIVE: u8 = 0x1b;
+/// `e_machine` of the two architectures.
+const X64: u16 = 62;
+const ARM64: u16 = 183;
+
+/// Unwinds frames of the images that it was given.
+pub struct Unwinder<'m> {
+    memory: &'m dyn Memory,
+    tables: Tables<'m>,
+    /// Images without a table: where their code begins and ends.
+    without: Vec<(Addr, Addr)>,
+}
+
+enum Tables<'m> {
+    X64(x86_64::UnwinderX86_64<&'m [u8]>),
+    Arm64(aarch64::UnwinderAarch64<&'m [u8]>),
+}
+
+impl std::fmt::Debug for Unwinder<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Unwinder")
+            .field("without", &self.without)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A frame on the way out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// The instruction pointer of the innermost frame, else the address that the call below returns to.
+    pub ip: Addr,
+    /// The stack pointer in this frame. On x64 the return address of the call below stands directly under it.
+    pub sp: Addr,
+}
+
+/// The frames of one thread, innermost first; ends at the root, and where the tables or the stack are missing.
+pub struct Frames<'u, 'm> {
+    unwinder: &'u Unwinder<'m>,
+    state: State,
+    next: Option<FrameAddress>,
+    root: bool,
+}
+
+enum State {
+    X64(x86_64::UnwindRegsX86_64, Box<x86_64::CacheX86_64>),
+    Arm64(aarch64::UnwindRegsAarch64, Box<aarch64::CacheAarch64>),
+}
+
+impl std::fmt::Debug for Frames<'_, '_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Frames")
+            .field("next", &self.next)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'m> Unwinder<'m> {
+    /// Takes the tables of images; of another architecture than the first one's they are left out.
+    pub fn new<'i>(
+        memory: &'m dyn Memory,
+        arm64: bool,
+        images: impl Iterator<Item = &'i ElfImage>,
+    ) -> Self {
+        let mut tables = if arm64 {
+            Tables::Arm64(aarch64::UnwinderAarch64::new())
+        } else {
+            Tables::X64(x86_64::UnwinderX86_64::new())
+        };
+        let mut without = Vec::new();
+        for image in images {
+            let table = Table::find(memory, image).map(|t| t.module(image));
+            match (&mut tables, table, image.machine) {
+                (Tables::X64(u), Some(module), X64) => u.add_module(module),
+                (Tables::Arm64(u), Some(module), ARM64) => u.add_module(module),
+                _ => without.push((image.base, image.base + image.size())),
+            }
+        }
+        Self {
+            memory,
+            tables,
+            without,
+        }
+    }
+
+    /// The frames of a thread with these registers.
+    #[must_use]
+    pub fn frames(&self, registers: &Registers) -> Frames<'_, 'm> {
+        Frames {
+            unwinder: self,
+            state: match registers {
+                Registers::X64(r) => {
+                    let mut regs =
+                        x86_64::UnwindRegsX86_64::new(r.rip, registers.sp().0, registers.fp().0);
+                    for (name, value) in ORDER.into_iter().zip(r.general) {
+                        regs.set(name, value);
+                    }
+                    State::X64(regs, Box::default())
+                }
+                Registers::Arm64(r) => {
+                    let link = r.x.get(30).copied().unwrap_or_default();
+                    let regs = aarch64::UnwindRegsAarch64::new(link, r.sp, registers.fp().0);
+                    State::Arm64(regs, Box::default())
+                }
+            },
+            next: Some(FrameAddress::InstructionPointer(registers.pc().0)),
+            root: false,
+        }
+    }
+
+    /// Whether nothing tells how code at an address leaves: frame pointers are no rule of native images.
+    fn is_blind(&self, ip: Addr) -> bool {
+        self.without
+            .iter()
+            .any(|(start, end)| *start <= ip && ip < *end)
+    }
+}
+
+/// The registers in the order of [`asynctriage_dump::X64Registers::general`].
+const ORDER: [x86_64::Reg; 16] = {
+    use x86_64::Reg as R;
+    [
+        R::RAX,
+        R::RCX,
+        R::RDX,
+        R::RBX,
+        R::RSP,
+        R::RBP,
+        R::RSI,
+        R::RDI,
+        R::R8,
+        R::R9,
+        R::R10,
+        R::R11,
+        R::R12,
+        R::R13,
+        R::R14,
+        R::R15,
+    ]
+};
+
+impl Frames<'_, '_> {
+    /// Whether the walk has ended at the thread's first function.
+    #[must_use]
+    pub fn reached_root(&self) -> bool {
+        self.root
+    }
+}
+
+impl Iterator for Frames<'_, '_> {
+    type Item = Frame;
+
+    fn next(&mut self) -> Option<Frame> {
+        let address = self.next.take()?;
+        let frame = Frame {
+            ip: Addr(address.address()),
+            sp: Addr(match &self.state {
+                State::X64(regs, _) => regs.sp(),
+                State::Arm64(regs, _) => regs.sp(),
+            }),
+        };
+        let memory = self.unwinder.memory;
+        let mut read = |at: u64| memory.u64(Addr(at)).ok_or(());
+        if self.unwinder.is_blind(Addr(address.address_for_lookup())) {
+            return Some(frame);
+        }
+        let up = match (&self.unwinder.tables, &mut self.state) {
+            (Tables::X64(tables), State::X64(regs, cache)) => {
+                tables.unwind_frame(address, regs, cache, &mut read)
+            }
+            (Tables::Arm64(tables), State::Arm64(regs, cache)) => {
+                tables.unwind_frame(address, regs, cache, &mut read)
+            }
+            _ => return Some(frame),
+        };
+        self.root = up == Ok(None);
+        self.next = up
+            .ok()
+            .flatten()
+            .and_then(FrameAddress::from_return_address);
+        Some(frame)
+    }
+}
+
+/// The two parts of an image's table.
+struct Table<'m> {
+    header_at: Addr,
+    header: &'m [u8],
+    frames_at: Addr,
+    frames: &'m [u8],
+}
+
+impl<'m> Table<'m> {
+    fn find(memory: &'m dyn Memory, image: &ElfImage) -> Option<Self> {
+        let (header_at, len) = image.eh_frame_hdr?;
+        let header = memory.slice(header_at, len.min(MAX_HEADER))?;
+        let pointer = *header.get(4..)?.first_chunk()?;
+        if *header.get(1)? != RELATIVE {
+            return None;
+        }
+        let frames_at = (header_at + 4) + i64::from(i32::from_le_bytes(pointer)).cast_unsigned();
+        // its length stands nowhere in what is mapped: it ends at the latest with its segment
+        let segment = image.segments.iter().find(|s| s.contains(frames_at))?;
+        let room = (segment.addr + segment.mem_size).since(frames_at)?;
+        let len = room.min(memory.run(frames_at)).min(MAX_TABLE);
+        Some(Self {
+            header_at,
+            header,
+            frames_at,
+            frames: memory.slice(frames_at, len).filter(|f| !f.is_empty())?,
+        })
+    }
+
+    fn module(&self, image: &ElfImage) -> Module<&'m [u8]> {
+        let linked = |at: Addr, bytes: &[u8]| {
+            let start = at.0.wrapping_sub(image.bias);
+            start..start.saturating_add(bytes.len() as u64)
+        };
+        let sections = ExplicitModuleSectionInfo {
+            eh_frame_hdr_svma: Some(linked(self.header_at, self.header)),
+            eh_frame_hdr: Some(self.header),
+            eh_frame_svma: Some(linked(self.frames_at, self.frames)),
+            eh_frame: Some(self.frames),
+            ..ExplicitModuleSectionInfo::default()
+        };
+        let range = image.base.0..(image.base + image.size()).0;
+        Module::new(String::new(), range, image.bias, sections)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::elf::tests::library;
+    use crate::test_memory::Pieces;
+    use asynctriage_dump::X64Registers;
+    use proptest::prelude::*;
+
+    const BASE: u64 = 0x7fff_0000_0000;
+    const STACK: u64 = 0x7ffe_0000_0000;
+    /// Where `library` has its table, and where this test puts the frames and the one function.
+    const HEADER: usize = 0xe00;
+    const FRAMES: usize = 0xe40;
+    const FUNCTION: usize = 0x200;
+
+    fn put(image: &mut [u8], at: usize, words: &[u32]) {
+        for (slot, word) in image[at..].chunks_exact_mut(4).zip(words) {
+            slot.copy_from_slice(&word.to_le_bytes());
+        }
+    }
+
+    fn distance(to: usize, from: usize) -> u32 {
+        (to as u32).wrapping_sub(from as u32)
+    }
+
+    /// A library with one function of 0x100 bytes whose frame takes 0x30 bytes.
+    fn image() -> Vec<u8> {
+        let mut image = library(&[]);
+        let entry = [distance(FUNCTION, HEADER), distance(FRAMES + 24, HEADER)];
+        put(
+            &mut image,
+            HEADER,
+            &[0x3b03_1b01, distance(FRAMES, HEADER + 4), 1],
+        );
+        put(&mut image, HEADER + 12, &entry);
+        // version 1, "zR", factors 1 and -8, return address in 16; CFA is rsp + 8, return address at CFA - 8
+        let common = b"\x01zR\0\x01\x78\x10\x01\x1b\x0c\x07\x08\x90\x01\0\0";
+        put(&mut image, FRAMES, &[20, 0]);
+        image[FRAMES + 8..][..16].copy_from_slice(common);
+        let begin = distance(FUNCTION, FRAMES + 32);
+        // CFA is rsp + 0x30
+        put(
+            &mut image,
+            FRAMES + 24,
+            &[16, 28, begin, 0x100, 0x0030_0e00, 0],
+        );
+        image
+    }
+
+    fn stack() -> Vec<u8> {
+        let mut words = vec![0_u64; 32];
+        words[5] = 0x5000_0010; // in front of CFA: the caller, code of no image
+        words[10] = STACK + 8 * 20; // its frame pointer points here
+        words[11] = 0x5000_0020;
+        words[20] = 0;
+        words[21] = 0x5000_0030;
+        words.iter().flat_map(|w| w.to_le_bytes()).collect()
+    }
+
+    fn registers() -> Registers {
+        let mut general = [0; 16];
+        general[4] = STACK;
+        general[5] = STACK + 8 * 10;
+        Registers::X64(X64Registers {
+            general,
+            rip: BASE + FUNCTION as u64 + 0x10,
+            ..X64Registers::default()
+        })
+    }
+
+    fn walk(memory: &Pieces) -> (Vec<(u64, u64)>, bool) {
+        let image = ElfImage::parse(memory, Addr(BASE)).expect("the library is whole");
+        let unwinder = Unwinder::new(memory, false, std::iter::once(&image));
+        let mut frames = unwinder.frames(&registers());
+        let mut all = Vec::new();
+        while let Some(frame) = frames.next().filter(|_| all.len() < 100) {
+            all.push((frame.ip.0, frame.sp.0));
+        }
+        (all, frames.reached_root())
+    }
+
+    #[test]
+    fn tables_lead_out_of_images_and_frame_pointers_out_of_other_code() {
+        let memory = Pieces::default().with(BASE, image()).with(STACK, stack());
+        let (frames, root) = walk(&memory);
+        let expected = [
+            (BASE + 0x210, STACK),
+            (0x5000_0010, STACK + 0x30),
+            (0x5000_0020, STACK + 8 * 12),
+            (0x5000_0030, STACK + 8 * 22),
+        ];
+        assert_eq!(frames, expected);
+        assert!(root);
+    }
+
+    #[test]
+    fn an_image_without_a_table_ends_the_walk() {
+        let mut bytes = image();
+        bytes[HEADER + 1] = 0xff;
+        let memory = Pieces::default().with(BASE, bytes).with(STACK, stack());
+        assert_eq!(walk(&memory), (vec![(BASE + 0x210, STACK)], false));
+    }
+
+    #[test]
+    fn a_missing_stack_ends_the_walk() {
+        let memory = Pieces::default().with(BASE, image());
+        assert_eq!(walk(&memory), (vec![(BASE + 0x210, STACK)], false));
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_tables_do_no_harm(at in 0_usize..0x70, bytes in prop::collection::vec(any::<u8>(), 1..24)) {
+            let mut damaged = image();
+            damaged[HEADER + at..][..bytes.len()].copy_from_slice(&bytes);
+            let memory = Pieces::default().with(BASE, damaged).with(STACK, stack());
+            prop_assert!(!walk(&memory).0.is_empty());
+        }
+    }
+}
