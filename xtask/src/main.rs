@@ -42,7 +42,7 @@ const TASKS: &[Task] = &[
     (
         "r2r-table",
         r2r_table::run,
-        "DIR...: write the list of suspension points of .NET's own images",
+        "DIR...: write the built-in list of suspension points from a runtime's folders (users: `asynctriage symbols add`)",
     ),
     (
         "trim",

@@ -2,10 +2,7 @@
 
 use crate::shell::root;
 use anyhow::{Context, Result, bail};
-use asynctriage_clr::{ImagePoint, image_points, pack_image_points};
-use asynctriage_dump::{Addr, Fault, FaultReason, Memory};
-use asynctriage_image::pe::{PeImage, PeLayout};
-use asynctriage_metadata::Metadata;
+use asynctriage_clr::{ImageFile, pack_image_points};
 use std::path::{Path, PathBuf};
 
 const FILE: &str = "crates/clr/tables/suspension-points.bin";
@@ -19,8 +16,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let mut images = Vec::new();
     for dir in args {
         for file in assemblies(Path::new(dir))? {
-            let found = of_file(&file).with_context(|| file.display().to_string())?;
-            images.extend(found.filter(|(_, points)| !points.is_empty()));
+            let bytes = std::fs::read(&file).with_context(|| file.display().to_string())?;
+            let image = ImageFile::read(&bytes).filter(|i| !i.points.is_empty());
+            images.extend(image.map(|i| (i.mvid, i.points)));
         }
     }
     images.sort_unstable_by_key(|(mvid, _)| *mvid);
@@ -44,43 +42,4 @@ fn assemblies(dir: &Path) -> Result<Vec<PathBuf>> {
     files.retain(|f| f.extension().is_some_and(|e| e == "dll"));
     files.sort();
     Ok(files)
-}
-
-/// MVID and points of one file; `None` for files without managed code.
-fn of_file(path: &Path) -> Result<Option<([u8; 16], Vec<ImagePoint>)>> {
-    let file = FileBytes(std::fs::read(path)?);
-    let Ok(image) = PeImage::parse(&file, Addr::NULL, PeLayout::Flat) else {
-        return Ok(None);
-    };
-    let bytes = image
-        .metadata()
-        .and_then(|(at, len)| file.slice(at, len.into()));
-    let Some(bytes) = bytes else {
-        return Ok(None);
-    };
-    let metadata = Metadata::parse(bytes)?;
-    let mvid = metadata.mvid().context("an assembly without MVID")?;
-    let points = image_points(&file, &image, &metadata, Addr(image.preferred_base));
-    Ok(Some((mvid, points)))
-}
-
-/// A file as if it were the memory of a process from address 0 on.
-struct FileBytes(Vec<u8>);
-
-impl Memory for FileBytes {
-    fn slice(&self, addr: Addr, len: u64) -> Option<&[u8]> {
-        let from = usize::try_from(addr.0).ok()?;
-        self.0.get(from..)?.get(..usize::try_from(len).ok()?)
-    }
-
-    fn run(&self, addr: Addr) -> u64 {
-        (self.0.len() as u64).saturating_sub(addr.0)
-    }
-
-    fn why_not(&self, addr: Addr, len: u64) -> Option<Fault> {
-        let reason = FaultReason::Unmapped;
-        self.slice(addr, len)
-            .is_none()
-            .then_some(Fault { addr, len, reason })
-    }
 }

@@ -42,6 +42,7 @@ fn report(dump: &Dump) -> Result<String> {
     let options = Options {
         members: usize::MAX,
         idle_too: true,
+        locals: true,
         ..Options::default()
     };
     let report = Report {

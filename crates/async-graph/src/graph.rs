@@ -170,6 +170,7 @@ impl<'r, 'd> Builder<'r, 'd> {
                 remedy: "bring the file with --module-path or --sysroot, or take a dump that includes the metadata: createdump and dotnet-dump on Linux do, on Windows only full dumps".into(),
             });
         }
+        gaps.extend(crate::preview::gap(rt, &heap));
         let out = AsyncGraph {
             graph: DiGraph::default(),
             heap,

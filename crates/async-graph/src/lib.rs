@@ -17,6 +17,7 @@
 mod class;
 mod graph;
 mod machine;
+mod preview;
 mod queue;
 mod resolve;
 mod runtime_async;
@@ -24,7 +25,7 @@ pub mod task;
 
 pub use class::{Class, Combinator, Helper};
 pub use graph::{AsyncGraph, Edge, Node, NodeId, Rejected};
-pub use machine::{BoxState, Machine};
+pub use machine::{BoxState, Chosen, Machine};
 pub use queue::Queues;
 pub use resolve::{Waiter, resolve, work_item_targets};
 pub use runtime_async::{AsyncFrame, Head, Operation, PostedTo};

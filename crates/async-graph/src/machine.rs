@@ -17,8 +17,23 @@ pub struct Machine {
     pub iterator: bool,
     /// Whether it is an `async void` method.
     pub is_void: bool,
-    /// What its awaiters hold: slot and object.
+    /// What its awaiter holds: slot and object.
     pub awaits: Vec<(Addr, Addr)>,
+    /// How it is known which of its awaiters that is.
+    pub chosen: Chosen,
+}
+
+/// How the awaiter that counts was told from others. Methods empty an awaiter when they go on, so others than that of
+/// the await hold something in code that was rewritten, or in damaged memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Chosen {
+    /// No other holds anything.
+    #[default]
+    Only,
+    /// The method's code says which one this await uses.
+    ByCode,
+    /// Several hold something, and the code that tells which one counts is not there: all are taken.
+    Unclear,
 }
 
 /// What a box turned out to be.
@@ -59,8 +74,14 @@ struct Shape {
     builder_words: u64,
     iterator: bool,
     is_void: bool,
-    /// Offset and words of each awaiter: one field per awaiter type, emptied when the method resumes.
-    awaiters: Vec<(u64, u64)>,
+    /// One field per awaiter type, emptied when the method resumes.
+    awaiters: Vec<Awaiter>,
+}
+
+struct Awaiter {
+    name: Arc<str>,
+    offset: u64,
+    words: u64,
 }
 
 /// Decodes boxes; what it learns of a type serves all of its boxes.
@@ -68,6 +89,8 @@ pub(crate) struct Decoder<'r, 'd> {
     rt: &'r Runtime<'d>,
     holders: FxHashMap<Addr, Option<Holder>>,
     shapes: FxHashMap<Addr, Option<Arc<Shape>>>,
+    /// By type and state: the name of the awaiter that the code uses there.
+    by_code: FxHashMap<(Addr, i32), Option<Arc<str>>>,
 }
 
 impl<'r, 'd> Decoder<'r, 'd> {
@@ -76,6 +99,7 @@ impl<'r, 'd> Decoder<'r, 'd> {
             rt,
             holders: FxHashMap::default(),
             shapes: FxHashMap::default(),
+            by_code: FxHashMap::default(),
         }
     }
 
@@ -113,13 +137,17 @@ impl<'r, 'd> Decoder<'r, 'd> {
             return not_its_own(place, class, state, blank);
         }
         match state {
-            0.. => BoxState::Suspended(Machine {
-                state,
-                iterator: shape.iterator,
-                is_void: shape.is_void,
-                awaits: self.awaits(&place, &shape),
-                place,
-            }),
+            0.. => {
+                let (awaits, chosen) = self.awaits(&place, &shape, state);
+                BoxState::Suspended(Machine {
+                    state,
+                    iterator: shape.iterator,
+                    is_void: shape.is_void,
+                    awaits,
+                    chosen,
+                    place,
+                })
+            }
             -1 => BoxState::Running(place),
             -2 => BoxState::Completed,
             _ if shape.iterator => BoxState::Parked,
@@ -148,11 +176,36 @@ impl<'r, 'd> Decoder<'r, 'd> {
         shape.clone()
     }
 
-    fn awaits(&self, place: &Place, shape: &Shape) -> Vec<(Addr, Addr)> {
-        let slots = shape.awaiters.iter();
-        slots
-            .flat_map(|(offset, count)| words(self.rt, place.base + *offset, *count))
-            .collect()
+    fn awaits(
+        &mut self,
+        place: &Place,
+        shape: &Shape,
+        state: i32,
+    ) -> (Vec<(Addr, Addr)>, Chosen) {
+        let held = |awaiter: &Awaiter| -> Vec<_> {
+            words(self.rt, place.base + awaiter.offset, awaiter.words).collect()
+        };
+        let all = shape.awaiters.iter().map(|a| (&a.name, held(a)));
+        let mut all: Vec<_> = all.filter(|(_, words)| !words.is_empty()).collect();
+        let mut chosen = Chosen::Only;
+        if all.len() > 1 {
+            chosen = Chosen::Unclear;
+            if let Some(used) = self.awaiter_by_code(&place.ty, state) {
+                all.retain(|(name, _)| **name == used);
+                chosen = Chosen::ByCode;
+            }
+        }
+        let words = all.into_iter().flat_map(|(_, words)| words);
+        (words.collect(), chosen)
+    }
+
+    fn awaiter_by_code(&mut self, ty: &Type, state: i32) -> Option<Arc<str>> {
+        let rt = self.rt;
+        let known = self.by_code.entry((ty.mt, state)).or_insert_with(|| {
+            let number = u32::try_from(state).ok()?;
+            rt.awaiter_field(ty, number).map(Arc::from)
+        });
+        known.clone()
     }
 }
 
@@ -212,9 +265,13 @@ fn shape(rt: &Runtime<'_>, ty: &Arc<Type>) -> Option<Shape> {
             .field_type_name(builder)
             .is_some_and(|n| n == "System.Runtime.CompilerServices.AsyncVoidMethodBuilder"),
         awaiters: awaiters
-            .map(|f| match f.kind {
-                FieldKind::Reference => (f.offset, 1),
-                _ => (f.offset, words_of(f, MAX_AWAITER_WORDS)),
+            .map(|f| Awaiter {
+                name: Arc::clone(&f.name),
+                offset: f.offset,
+                words: match f.kind {
+                    FieldKind::Reference => 1,
+                    _ => words_of(f, MAX_AWAITER_WORDS),
+                },
             })
             .collect(),
     })

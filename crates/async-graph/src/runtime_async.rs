@@ -25,6 +25,10 @@ mod flags {
     pub(super) const EXECUTION_CONTEXT: (u32, u32) = (4, 2);
     /// Likewise for the SynchronizationContext or TaskScheduler.
     pub(super) const CONTINUATION_CONTEXT: (u32, u32) = (6, 2);
+    /// Likewise for the exception that the await may end with.
+    pub(super) const EXCEPTION: (u32, u32) = (8, 3);
+    /// Likewise for the result of the await.
+    pub(super) const RESULT: (u32, u32) = (11, 21);
 }
 
 /// A suspended method.
@@ -38,6 +42,8 @@ pub struct AsyncFrame {
     pub point: Arc<ResumePoint>,
     /// Continuation.Flags.
     pub flags: u32,
+    /// Where slot 0 of the continuation would be; the first in use is 1.
+    pub slots: Addr,
     /// The ExecutionContext that it goes on with; `None` for the default one.
     pub execution_context: Option<Addr>,
 }
@@ -47,6 +53,30 @@ impl AsyncFrame {
     #[must_use]
     pub fn is_async(&self) -> bool {
         self.point.is_async != Some(false)
+    }
+
+    /// The number of a slot of the continuation, as its flags count slots; `None` for another address.
+    #[must_use]
+    pub fn slot_number(&self, slot: Addr) -> Option<u64> {
+        let from = slot.since(self.slots)?;
+        from.checked_div(8).filter(|n| *n > 0)
+    }
+
+    /// Whether a slot of the continuation holds what the runtime needs to go on rather than a variable of the method.
+    #[must_use]
+    pub fn is_plumbing(&self, slot: Addr) -> bool {
+        let Some(number) = self.slot_number(slot) else {
+            return true;
+        };
+        let plumbing = [
+            flags::EXECUTION_CONTEXT,
+            flags::CONTINUATION_CONTEXT,
+            flags::EXCEPTION,
+            flags::RESULT,
+        ];
+        plumbing
+            .iter()
+            .any(|place| slot_index(self.flags, *place).map(u64::from) == Some(number))
     }
 }
 
@@ -154,23 +184,22 @@ fn frame(rt: &Runtime<'_>, continuation: Addr) -> Option<AsyncFrame> {
         name: rt.suspended_method_name(&point, continuation),
         point,
         flags,
+        slots: rt.field_addr(continuation, "Flags")?,
         execution_context: slot(rt, continuation, flags, flags::EXECUTION_CONTEXT),
     })
 }
 
 /// The reference in a slot whose number stands in the flags. Slots count from the flags on; 0 means that there is none.
-fn slot(
-    rt: &Runtime<'_>,
-    continuation: Addr,
-    flags: u32,
-    (from, bits): (u32, u32),
-) -> Option<Addr> {
-    let mask = !(u32::MAX.checked_shl(bits)?);
-    let index = flags.checked_shr(from)? & mask;
+fn slot(rt: &Runtime<'_>, continuation: Addr, flags: u32, place: (u32, u32)) -> Option<Addr> {
+    let index = slot_index(flags, place)?;
     let base = rt.field_addr(continuation, "Flags")?;
-    (index != 0)
-        .then(|| rt.memory().ptr(base.element(index.into(), 8)))??
-        .non_null()
+    rt.memory().ptr(base.element(index.into(), 8))?.non_null()
+}
+
+/// The number of a slot that the flags name; `None` when there is no such slot.
+fn slot_index(flags: u32, (from, bits): (u32, u32)) -> Option<u32> {
+    let mask = !(u32::MAX.checked_shl(bits)?);
+    Some(flags.checked_shr(from)? & mask).filter(|index| *index != 0)
 }
 
 fn goes_to(rt: &Runtime<'_>, innermost: Addr) -> Option<PostedTo> {
@@ -199,10 +228,10 @@ pub(crate) fn unnamed<'o>(operations: impl Iterator<Item = &'o Operation>) -> Ve
         section: "chains",
         place: image.to_owned(),
         why: format!(
-            "{count} suspended runtime-async methods have no name: the data of the image is not in the dump, and the built-in list does not know this build of it"
+            "{count} suspended runtime-async methods have no name: the data of the image is not in the dump, and no list of suspension points knows this build of it"
         ),
         remedy:
-            "take a full dump (`dotnet-dump collect --type Full`), or give the tool the image file"
+            "run `asynctriage symbols add DIR` with the folder of the runtime's assemblies, bring the image with --module-path, or take a full dump (`dotnet-dump collect --type Full`)"
                 .into(),
     };
     frames.into_iter().map(gap).collect()

@@ -2,10 +2,12 @@
 
 mod collect;
 mod observe;
+mod symbols;
 mod trace;
 
 pub(crate) use collect::{CollectArgs, EventArgs};
 pub(crate) use observe::ObserveArgs;
+pub(crate) use symbols::{AddArgs, SymbolsAction, SymbolsArgs};
 pub(crate) use trace::TraceArgs;
 
 use asynctriage_report::{Address, Severity};
@@ -66,6 +68,8 @@ pub(crate) enum Command {
     Show(ShowArgs),
     /// List the runtimes that can be read, and on what evidence
     Runtimes(RuntimesArgs),
+    /// Learn from a runtime's files what the dumps of its processes lack
+    Symbols(SymbolsArgs),
     /// Say what waits at the end of a recording of the async profiler (.NET 11), and how far that can be relied on
     Trace(TraceArgs),
     /// Record the async events of a running process into a new .nettrace file
@@ -117,6 +121,7 @@ impl Command {
             Self::Runtimes(args) => &args.output,
             Self::Trace(args) => &args.output,
             Self::Observe(args) => &args.output,
+            Self::Symbols(_) => return 0,
             Self::Collect(args) => return args.verbose,
         };
         output.verbose
@@ -133,7 +138,8 @@ pub(crate) struct ReportArgs {
     /// Say how long each phase took
     #[arg(long)]
     pub(crate) timings: bool,
-    /// Look for symbol files (portable PDBs) in DIR, too: side by side or as a symbol store; repeat for more
+    /// Look for symbol files (portable PDBs) in DIR, too: side by side or as a symbol store; repeat for more. Also files
+    /// that `asynctriage symbols add --into` made
     #[arg(long, value_name = "DIR")]
     pub(crate) symbols: Vec<PathBuf>,
     /// Show what each waiting method keeps: its parameters and locals, and how many bytes live only because of them

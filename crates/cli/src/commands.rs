@@ -9,6 +9,7 @@ use crate::exit::Exit;
 use crate::filter;
 use crate::output::Destination;
 use crate::progress::Progress;
+use crate::symbols;
 use asynctriage_clr::{Runtime, RuntimeError};
 use asynctriage_dump::{Addr, Dump, OpenOptions};
 use asynctriage_image::ImageFiles;
@@ -54,6 +55,7 @@ fn whole(
         timings: args.timings,
         // symbols often lie beside the images
         symbols: [args.symbols.as_slice(), &args.files.module_path].concat(),
+        points: symbols::lists(&args.symbols),
         locals: args.locals,
         values: args.show_values,
         native: stacks || args.output.verbose > 0,
@@ -83,6 +85,7 @@ pub(crate) fn tasks(args: &TasksArgs) -> Result<Exit, CliError> {
     let progress = Progress::start("reading the dump");
     let dump = open(&args.dump, &args.files)?;
     let runtime = Runtime::open(&dump).map_err(no_runtime)?;
+    let runtime = runtime.with_points(symbols::lists(&[]));
     let options = views::TaskOptions {
         completed: args.completed,
         filters: Vec::new(),
@@ -129,6 +132,7 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Exit, CliError> {
     let progress = Progress::start("reading the dump");
     let dump = open(&args.dump, &args.files)?;
     let runtime = Runtime::open(&dump).map_err(no_runtime)?;
+    let runtime = runtime.with_points(symbols::lists(&[]));
     let options = views::ObjectOptions {
         limit: limit(args.limit, args.all),
         values: args.show_values,

@@ -11,6 +11,7 @@ mod observe;
 mod output;
 mod progress;
 mod recipe;
+mod symbols;
 mod trace;
 
 use args::Command;
@@ -60,6 +61,7 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
         Command::Heap(args) => commands::heap(args),
         Command::Show(args) => commands::show(args),
         Command::Runtimes(args) => commands::runtimes(args),
+        Command::Symbols(args) => symbols::symbols(args),
         Command::Trace(args) => trace::trace(args),
         Command::Collect(args) => collect::collect(args),
         Command::Observe(args) => observe::observe(args),

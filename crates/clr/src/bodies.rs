@@ -1,6 +1,7 @@
 //! What the image of a module says about its methods: their IL, and where the symbols are.
 
 use crate::runtime::Runtime;
+use crate::types::Type;
 use asynctriage_dump::{Addr, Memory};
 use asynctriage_image::pe::{CodeView, PeImage};
 use asynctriage_metadata::{Metadata, Source, il};
@@ -18,6 +19,30 @@ impl Runtime<'_> {
         let known = self.module(module);
         let image = self.module_image(module)?;
         method_il(self.memory, &image, known.metadata.as_ref()?, rid)
+    }
+
+    /// The row of the `MoveNext` of a state machine.
+    #[must_use]
+    pub fn move_next(&self, module: Addr, state_machine: u32) -> Option<u32> {
+        let known = self.module(module);
+        let metadata = known.metadata.as_ref()?;
+        let is_it = |name: &str| name == "MoveNext" || name.ends_with(".MoveNext");
+        metadata
+            .method_rids_of_type(state_machine)
+            .find(|rid| metadata.method(*rid).is_some_and(|m| is_it(&m.name)))
+    }
+
+    /// The field that a state machine keeps the awaiter of one of its awaits in, as its code says; `None` without the
+    /// code.
+    #[must_use]
+    pub fn awaiter_field(&self, state_machine: &Type, await_number: u32) -> Option<String> {
+        let module = state_machine.module;
+        let method = self.move_next(module, state_machine.rid)?;
+        let code = self.method_il(module, method)?;
+        let known = self.module(module);
+        let sites = known.metadata.as_ref()?.state_machine_awaits(&code);
+        let site = sites.into_iter().find(|s| s.number == await_number)?;
+        site.awaiter_field
     }
 
     /// The record that ties a module to its symbol file; `None` when it has none or it cannot be read.

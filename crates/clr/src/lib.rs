@@ -39,8 +39,8 @@ mod version;
 
 pub use asynctriage_image::pe::CodeView;
 pub use code::{
-    AsyncPoint, Bound, Code, CodeKind, DebugInfo, GENERIC_CONTEXT, ImagePoint, IndexFrom,
-    MethodKind, MethodRef, NamedBy, ResumePoint, image_points, pack_image_points,
+    AsyncPoint, Bound, Code, CodeKind, DebugInfo, GENERIC_CONTEXT, ImageFile, ImagePoint, IndexFrom,
+    MethodKind, MethodRef, NamedBy, ResumePoint, PointLists, pack_image_points,
 };
 pub use exceptions::{Exception, ThrowFrame};
 pub use gap::Gap;

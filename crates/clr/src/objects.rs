@@ -198,12 +198,7 @@ impl Place {
     /// at most.
     #[must_use]
     pub fn extent(&self, rt: &Runtime<'_>, field: &Field) -> u64 {
-        let next = rt
-            .instance_fields(&self.ty)
-            .values()
-            .map(|f| f.offset)
-            .filter(|o| *o > field.offset)
-            .min();
+        let next = rt.next_field_offset(&self.ty, field.offset);
         // the base size counts the object header and the MethodTable word, of value types as well
         let head = OBJECT_HEAD.saturating_mul(2);
         let end = next.unwrap_or_else(|| u64::from(self.ty.base_size).saturating_sub(head));

@@ -106,9 +106,20 @@ pub struct Runtime<'d> {
     pub(crate) types: TypeCache,
     pub(crate) modules: ModuleCache<'d>,
     pub(crate) code: CodeCache,
+    /// Suspension points besides those that come with the tool.
+    pub(crate) points: crate::code::PointLists,
     pub(crate) startup_gaps: Vec<Gap>,
     /// Native images with their unwind tables, read when the first stack is walked.
     pub(crate) native: OnceLock<Native<'d>>,
+}
+
+impl Runtime<'_> {
+    /// Names suspension points by these lists, too.
+    #[must_use]
+    pub fn with_points(mut self, points: crate::code::PointLists) -> Self {
+        self.points = points;
+        self
+    }
 }
 
 impl fmt::Debug for Runtime<'_> {
@@ -256,6 +267,7 @@ impl<'d> Runtime<'d> {
             types: TypeCache::default(),
             modules: ModuleCache::default(),
             code: CodeCache::default(),
+            points: crate::code::PointLists::default(),
             startup_gaps: Vec::new(),
             native: OnceLock::new(),
         }

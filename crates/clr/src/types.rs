@@ -101,6 +101,7 @@ pub struct Type {
     definition: OnceLock<Arc<str>>,
     fields: OnceLock<Arc<[Field]>>,
     by_name: OnceLock<FxHashMap<Arc<str>, Field>>,
+    offsets: OnceLock<Box<[u64]>>,
 }
 
 impl Type {
@@ -203,6 +204,7 @@ impl Runtime<'_> {
             definition: OnceLock::new(),
             fields: OnceLock::new(),
             by_name: OnceLock::new(),
+            offsets: OnceLock::new(),
         })
     }
 
@@ -518,6 +520,22 @@ impl Runtime<'_> {
             }
             all
         })
+    }
+
+    /// Where the next instance field behind an offset begins; `None` behind the last one.
+    pub(crate) fn next_field_offset(&self, ty: &Type, offset: u64) -> Option<u64> {
+        // sorted once: a damaged type may have as many fields as its metadata has rows
+        let offsets = ty.offsets.get_or_init(|| {
+            let mut all: Vec<u64> = self
+                .instance_fields(ty)
+                .values()
+                .map(|f| f.offset)
+                .collect();
+            all.sort_unstable();
+            all.into()
+        });
+        let behind = offsets.partition_point(|o| *o <= offset);
+        offsets.get(behind).copied()
     }
 
     /// The declared type of a field.

@@ -65,6 +65,28 @@ impl Primitive {
         }
     }
 
+    /// Its number in signatures (ECMA-335 II.23.1.16).
+    #[must_use]
+    pub const fn element_type(self) -> u8 {
+        match self {
+            Self::Void => 0x01,
+            Self::Boolean => 0x02,
+            Self::Char => 0x03,
+            Self::SByte => 0x04,
+            Self::Byte => 0x05,
+            Self::Int16 => 0x06,
+            Self::UInt16 => 0x07,
+            Self::Int32 => 0x08,
+            Self::UInt32 => 0x09,
+            Self::Int64 => 0x0a,
+            Self::UInt64 => 0x0b,
+            Self::Single => 0x0c,
+            Self::Double => 0x0d,
+            Self::IntPtr => 0x18,
+            Self::UIntPtr => 0x19,
+        }
+    }
+
     const fn from_code(code: u8) -> Option<Self> {
         Some(match code {
             0x01 => Self::Void,

@@ -6,6 +6,7 @@ use crate::http::{self, HttpPool};
 use crate::leaves::combinator_text;
 use crate::lines::Lines;
 use crate::names::{Names, is_framework};
+use crate::retained::Kept;
 use crate::threads::{Threads, display_name};
 use asynctriage_async_graph::{AsyncGraph, Class, Helper, Node, NodeId};
 use asynctriage_clr::{Roots, Runtime};
@@ -28,6 +29,9 @@ pub struct Analysis<'r, 'd> {
     pub(crate) lines: Lines,
     /// Those of the objects that chains begin and end with that a root of the garbage collector reaches.
     reachable: OnceCell<FxHashSet<Addr>>,
+    roots: OnceCell<Roots>,
+    /// What suspended methods keep alive.
+    pub(crate) kept: OnceCell<Option<Kept>>,
 }
 
 impl std::fmt::Debug for Analysis<'_, '_> {
@@ -61,6 +65,8 @@ impl<'r, 'd> Analysis<'r, 'd> {
             names: Names::default(),
             lines: Lines::default(),
             reachable: OnceCell::new(),
+            roots: OnceCell::new(),
+            kept: OnceCell::new(),
             rt,
             graph,
             threads,

@@ -30,6 +30,9 @@ struct Group {
     leaf_texts: FxHashMap<String, u64>,
     root_texts: FxHashMap<String, u64>,
     paths: Vec<(Path, String, String)>,
+    /// Bytes that the chains keep alive, when that is wanted and known, and the frames that are counted in it.
+    keeps: Option<u64>,
+    counted: FxHashSet<Addr>,
     count: u64,
     tally: Tally,
 }
@@ -127,11 +130,18 @@ impl Analysis<'_, '_> {
             leaf_texts: FxHashMap::default(),
             root_texts: FxHashMap::default(),
             paths: Vec::new(),
+            keeps: None,
+            counted: FxHashSet::default(),
             count: 0,
             tally: Tally::default(),
         });
         group.tally.add(note);
         group.count = group.count.saturating_add(1);
+        if wanted.locals
+            && let Some(bytes) = self.path_keeps(&path, &mut group.counted)
+        {
+            group.keeps = Some(group.keeps.unwrap_or_default().saturating_add(bytes));
+        }
         for (texts, text) in [
             (&mut group.leaf_texts, &leaf_text),
             (&mut group.root_texts, &root_text),
@@ -214,6 +224,10 @@ impl Analysis<'_, '_> {
                 leaf: several(&group.leaf_texts).then(|| leaf_text.clone()),
                 root: several(&group.root_texts).then(|| root_text.clone()),
                 waiting_seconds: None,
+                retained_bytes: wanted
+                    .locals
+                    .then(|| self.path_keeps(path, &mut FxHashSet::default()))
+                    .flatten(),
             })
             .collect();
         let left_out = group.count.saturating_sub(members.len() as u64);
@@ -225,6 +239,7 @@ impl Analysis<'_, '_> {
             id,
             signature: key.signature(),
             count: group.count,
+            retained_bytes: group.keeps,
             frames,
             leaf,
             root,
@@ -256,14 +271,12 @@ impl Analysis<'_, '_> {
                 {
                     last.repeat = last.repeat.saturating_add(1);
                 }
-                _ => out.push(Frame {
-                    locals: if wanted.locals {
-                        self.step_variables(step, wanted.values)
-                    } else {
-                        Vec::new()
-                    },
+                _ if wanted.locals => out.push(Frame {
+                    locals: self.step_variables(step, wanted.values),
+                    retained_bytes: self.step_keeps(step),
                     ..frame
                 }),
+                _ => out.push(frame),
             }
         }
         out
@@ -292,6 +305,7 @@ impl Analysis<'_, '_> {
             awaits: spot.awaits,
             line: spot.location.as_ref().map(|l| l.line),
             file: spot.location.map(|l| l.file),
+            source_url: spot.url,
             address: object.map(|o| Address(o.0)),
             type_name: machine
                 .map(|m| Arc::clone(&m.place.ty))

@@ -4,7 +4,7 @@ use crate::analysis::Analysis;
 use crate::paths::Path;
 use asynctriage_async_graph::{Class, Combinator, Node, NodeId, PostedTo, task};
 use asynctriage_dump::Addr;
-use asynctriage_report::{Details, Leaf, LeafKind};
+use asynctriage_report::{Confidence, Leaf, LeafKind};
 use serde_json::json;
 
 /// Frames of libraries that stand for a wait of their own kind, the highest first: what matters is that a response is
@@ -101,7 +101,21 @@ impl Analysis<'_, '_> {
             );
             found.kind = LeafKind::Unreachable;
         }
-        found.evidence = Some(self.leaf_evidence(path, node));
+        let mut evidence = self.leaf_evidence(path, node);
+        let machine = path.frames.first().and_then(|f| self.graph.machines.get(f));
+        match machine.map(|m| m.chosen).unwrap_or_default() {
+            asynctriage_async_graph::Chosen::Only => {}
+            asynctriage_async_graph::Chosen::ByCode => {
+                evidence.push_str("; other awaiters of the method hold old values, by its code");
+            }
+            asynctriage_async_graph::Chosen::Unclear => {
+                evidence.push_str(
+                    "; several awaiters of the method hold something, and its code, which tells the one that counts, is not in the dump",
+                );
+                found.confidence = Some(Confidence::Possible);
+            }
+        }
+        found.evidence = Some(evidence);
         found
     }
 
@@ -542,8 +556,7 @@ fn leaf(kind: LeafKind, text: String) -> Leaf {
     Leaf {
         kind,
         text,
-        details: Details::new(),
-        evidence: None,
+        ..Leaf::default()
     }
 }
 

@@ -130,7 +130,7 @@ impl Analysis<'_, '_> {
         let by = match point.named_by {
             NamedBy::Jit => "the JIT's code",
             NamedBy::Image => "the image's data",
-            NamedBy::List => "the built-in list of suspension points of this build of the image",
+            NamedBy::List => "the list of suspension points of this build of the image",
             NamedBy::Nothing => "nothing: the image's data is not in the dump",
         };
         let index = match point.await_index {

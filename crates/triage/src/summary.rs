@@ -6,7 +6,7 @@ use crate::findings;
 use crate::groups::{Groups, Wanted};
 use crate::hang::Hang;
 use asynctriage_async_graph::Class;
-use asynctriage_clr::{Gap as ClrGap, Runtime, RuntimeError};
+use asynctriage_clr::{Gap as ClrGap, PointLists, Runtime, RuntimeError};
 use asynctriage_dump::{Arch, Dump};
 use asynctriage_report as report;
 use asynctriage_report::{Address, Report};
@@ -28,6 +28,8 @@ pub struct Options {
     pub timings: bool,
     /// Folders with symbol files, besides those of the modules.
     pub symbols: Vec<PathBuf>,
+    /// Suspension points of images that the built-in list does not know.
+    pub points: PointLists,
     /// What each frame keeps: parameters and locals.
     pub locals: bool,
     /// The texts among them as they are, not only their length.
@@ -43,6 +45,7 @@ impl Default for Options {
             idle_too: false,
             timings: false,
             symbols: Vec::new(),
+            points: PointLists::default(),
             locals: false,
             values: false,
             native: false,
@@ -56,7 +59,7 @@ impl Default for Options {
 /// When the dump has no .NET runtime that can be read.
 pub fn analyse(dump: &Dump, options: &Options) -> Result<Report, RuntimeError> {
     let mut clock = Clock::new();
-    let rt = Runtime::open(dump)?;
+    let rt = Runtime::open(dump)?.with_points(options.points.clone());
     clock.lap("runtime");
     let analysis = Analysis::new(&rt).with_symbols(options.symbols.clone());
     clock.lap("heap and graph");

@@ -33,7 +33,7 @@ pub struct ImagePoint {
 /// Finds all suspension points of an image, by the address of their ResumeInfo. `base` is the address that the pointers
 /// in its data count from: of an image file the one that it prefers.
 #[must_use]
-pub fn image_points<S: Source>(
+pub(super) fn image_points<S: Source>(
     memory: &dyn Memory,
     image: &PeImage,
     metadata: &Metadata<S>,

@@ -16,7 +16,7 @@ const PACKED: &[u8] = include_bytes!("../../tables/suspension-points.bin");
 /// Unpacked bytes; the list of 11.0.0 has 30 KB.
 const MAX_BYTES: u64 = 16 << 20;
 
-type List = FxHashMap<[u8; 16], Vec<ImagePoint>>;
+pub(super) type List = FxHashMap<[u8; 16], Vec<ImagePoint>>;
 
 /// The point whose ResumeInfo is at an RVA of the image with this MVID.
 pub(super) fn find(mvid: &[u8; 16], info: u32) -> Option<ImagePoint> {
@@ -27,7 +27,7 @@ pub(super) fn find(mvid: &[u8; 16], info: u32) -> Option<ImagePoint> {
     points.get(at).copied()
 }
 
-fn unpack(packed: &[u8]) -> Option<List> {
+pub(super) fn unpack(packed: &[u8]) -> Option<List> {
     let mut bytes = Vec::new();
     let unpacker = ZlibDecoder::new(packed);
     unpacker.take(MAX_BYTES).read_to_end(&mut bytes).ok()?;

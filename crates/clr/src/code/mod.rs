@@ -8,14 +8,16 @@ mod known_points;
 mod lambdas;
 mod method;
 mod nibble;
+mod point_lists;
 mod range;
 mod resume;
 #[cfg(test)]
 mod testing;
 
 pub use debug_info::{AsyncPoint, Bound, DebugInfo, GENERIC_CONTEXT};
-pub use image_points::{ImagePoint, image_points};
+pub use image_points::ImagePoint;
 pub use known_points::pack as pack_image_points;
+pub use point_lists::{ImageFile, PointLists};
 pub use method::{MethodKind, MethodRef};
 pub use range::{Code, CodeKind};
 pub use resume::{IndexFrom, NamedBy, ResumePoint};

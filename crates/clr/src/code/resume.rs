@@ -205,7 +205,7 @@ impl Runtime<'_> {
         Some(Listed {
             module,
             image: section.begin,
-            point: known_points::find(&mvid, rva)?,
+            point: known_points::find(&mvid, rva).or_else(|| self.points.find(&mvid, rva))?,
         })
     }
 

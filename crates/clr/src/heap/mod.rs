@@ -3,8 +3,10 @@
 mod index;
 mod mark;
 mod references;
+mod retained;
 mod segments;
 mod walk;
 
 pub use index::{BadObject, Heap, HeapObject, TypeCount};
+pub use retained::{Held, Retained};
 pub use segments::{HeapShape, Segment, SegmentKind};

@@ -1,6 +1,6 @@
 //! Chains: from one innermost wait to one outermost end, grouped when they are alike.
 
-use super::{Address, FrameKind, LeafKind, RootKind, VerdictState, is_false, is_one, is_zero};
+use super::{Address, Confidence, FrameKind, LeafKind, RootKind, VerdictState, is_false, is_one, is_zero};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -31,6 +31,9 @@ pub struct ChainGroup {
     pub leaf: Leaf,
     /// What they belong to; `null` when that is not known.
     pub root: Option<Root>,
+    /// Bytes that live only because of the variables of all these chains, added up, when locals are asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retained_bytes: Option<u64>,
     /// The chains one by one, capped.
     pub members: Vec<Member>,
     /// How many of `count` are not in `members`.
@@ -80,6 +83,9 @@ pub struct Frame {
     /// Line of the await in `file`, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
+    /// Where `file` is published, as the symbols say (Source Link).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_url: Option<String>,
     /// The object of the frame in one member of the group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<Address>,
@@ -98,6 +104,10 @@ pub struct Frame {
     /// How the frame was found, when that is not the usual way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<String>,
+    /// Bytes that live only because of the variables of this frame, in one member of the group, when locals are asked
+    /// for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retained_bytes: Option<u64>,
     /// Parameters and locals that the frame keeps in one member of the group, when they are asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub locals: Vec<Local>,
@@ -119,6 +129,10 @@ pub struct Local {
     /// Size of the object that it refers to, in bytes, without what that refers to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
+    /// Bytes that live only because of this variable: what it refers to, and what nothing else in the process leads to
+    /// behind that. 0 when something else keeps all of it alive; left out when it was not worked out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retained_bytes: Option<u64>,
     /// The object that it refers to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<Address>,
@@ -134,12 +148,14 @@ impl Default for Frame {
             repeat: 1,
             file: None,
             line: None,
+            source_url: None,
             address: None,
             type_name: None,
             is_async_void: false,
             is_framework: false,
             delegate: None,
             evidence: None,
+            retained_bytes: None,
             locals: Vec::new(),
         }
     }
@@ -159,6 +175,9 @@ pub struct Leaf {
     /// How it was recognised.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<String>,
+    /// How sure it is that this is what is waited for; left out when the dump leaves no choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Confidence>,
 }
 
 /// The outermost end of a chain.
@@ -192,6 +211,10 @@ pub struct Member {
     /// For how long this one has waited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_seconds: Option<f64>,
+    /// Bytes that live only because of the variables of this one, when locals are asked for. What it shares with other
+    /// chains does not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retained_bytes: Option<u64>,
 }
 
 /// Whether the chains of a group hang, and why.

@@ -92,6 +92,11 @@ fn one(page: &mut Page<'_>, group: &ChainGroup) {
         let spans = [page.span(Role::Dim, "nothing waits for it")];
         page.line("    └ ", "        ", &spans);
     }
+    if let Some(kept) = group.retained_bytes.filter(|b| *b > 0) {
+        let each = if group.count > 1 { "in all" } else { "alone" };
+        let text = format!("keeps {} alive {each}", bytes(kept));
+        page.line("    ", "      ", &[page.span(Role::Dim, text)]);
+    }
     members(page, group);
     if page.verbose() {
         let evidence = group.leaf.evidence.as_deref().unwrap_or_default();
@@ -233,6 +238,7 @@ fn frame(page: &mut Page<'_>, frame: &Frame, column: usize) {
         let object = [
             frame.address.map(|a| a.to_string()),
             frame.type_name.clone(),
+            frame.source_url.clone(),
             frame.evidence.clone(),
         ];
         let object: Vec<String> = object.into_iter().flatten().collect();
@@ -273,7 +279,19 @@ fn notes(page: &Page<'_>, frame: &Frame) -> String {
 /// `lines = 0x00007f1200002000 (List<String>, 32 B)`.
 fn local_text(local: &Local) -> String {
     let size = local.bytes.map(bytes);
-    let about: Vec<String> = local.type_name.clone().into_iter().chain(size).collect();
+    // what nothing else leads to is the same size when it is the object alone
+    let keeps = local.retained_bytes.filter(|r| Some(*r) != local.bytes);
+    let keeps = keeps.map(|r| match r {
+        0 => "kept by others, too".to_owned(),
+        r => format!("keeps {}", bytes(r)),
+    });
+    let about: Vec<String> = local
+        .type_name
+        .clone()
+        .into_iter()
+        .chain(size)
+        .chain(keeps)
+        .collect();
     let value = if local.value.is_empty() {
         "?"
     } else {

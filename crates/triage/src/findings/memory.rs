@@ -113,12 +113,7 @@ fn weigh_variables(
         .for_each_reference(continuation, &mut |slot, target| held.push((slot, target)));
     for (slot, object) in held {
         if scale.is_collection(object, 0) {
-            let offset = slot.since(continuation).unwrap_or(0);
-            let name = facts.a.slot_name(frame, slot).map_or_else(
-                || format!("the variable at offset {offset}"),
-                |name| format!("local '{name}'"),
-            );
-            add_local(scale, method, name, object);
+            add_local(scale, method, facts.a.slot_name(frame, slot), object);
         }
     }
 }

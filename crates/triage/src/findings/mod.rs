@@ -109,6 +109,7 @@ fn rank(kind: FindingKind) -> usize {
 fn is_idle(facts: Facts<'_, '_, '_>) -> bool {
     let whole = facts.a.graph.task.is_some() && facts.a.graph.heap.bad.is_empty();
     whole
+        && facts.a.graph.gaps.iter().all(|g| g.section != "chains")
         && facts.a.rt.module_gaps().is_empty()
         && facts.groups.groups.is_empty()
         && facts.groups.unlisted == 0

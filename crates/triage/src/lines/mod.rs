@@ -1,6 +1,7 @@
 //! From the state of a method to the await in the source: the awaited call from its IL, file and line from its symbols.
 
 mod locals;
+mod source_link;
 mod symbols;
 
 use crate::analysis::Analysis;
@@ -16,6 +17,7 @@ use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::rc::Rc;
+use source_link::SourceMap;
 use symbols::{Absent, Pdb, Search};
 
 /// Where a method stands.
@@ -25,6 +27,8 @@ pub(crate) struct Spot {
     pub(crate) awaits: Option<String>,
     /// Where that is in the source.
     pub(crate) location: Option<Location>,
+    /// Where that file is published.
+    pub(crate) url: Option<String>,
     /// The field that holds the awaiter (state machines).
     pub(crate) awaiter_field: Option<String>,
     /// Where that is in the method's IL.
@@ -48,6 +52,7 @@ pub(crate) struct Lines {
 /// What tells the lines of a module.
 struct Symbols {
     pdb: Result<Pdb, Absent>,
+    sources: SourceMap,
     /// Whether the symbols contradict the IL somewhere.
     contradicted: Cell<bool>,
 }
@@ -112,6 +117,9 @@ impl Lines {
             .filter(|o| !is_machine || symbols.agree(method, *o))
             .and_then(|o| symbols.pdb.as_ref().ok()?.location(method, o));
         Spot {
+            url: location
+                .as_ref()
+                .and_then(|l| symbols.sources.url(&l.file)),
             awaits: site.and_then(|s| s.awaits.clone()),
             location,
             awaiter_field: site.and_then(|s| s.awaiter_field.clone()),
@@ -123,14 +131,7 @@ impl Lines {
         if let Some(known) = self.move_next.borrow().get(&(module, ty)) {
             return *known;
         }
-        let of = rt.module(module);
-        let method = of.metadata.as_ref().and_then(|metadata| {
-            metadata.method_rids_of_type(ty).find(|rid| {
-                metadata
-                    .method(*rid)
-                    .is_some_and(|m| m.name == "MoveNext" || m.name.ends_with(".MoveNext"))
-            })
-        });
+        let method = rt.move_next(module, ty);
         self.move_next.borrow_mut().insert((module, ty), method);
         method
     }
@@ -160,8 +161,11 @@ impl Lines {
         if let Some(known) = self.modules.borrow().get(&module) {
             return Rc::clone(known);
         }
+        let pdb = self.search.find(&wanted(rt, module));
+        let published = pdb.as_ref().ok().and_then(|p| p.source_link());
         let symbols = Rc::new(Symbols {
-            pdb: self.search.find(&wanted(rt, module)),
+            pdb,
+            sources: published.map(|t| SourceMap::parse(&t)).unwrap_or_default(),
             contradicted: Cell::new(false),
         });
         self.modules

@@ -1,8 +1,9 @@
 //! One object with its fields, and where they lead.
 
 use crate::analysis::Analysis;
-use asynctriage_clr::{Field, FieldKind, Place, Runtime};
+use asynctriage_clr::{Field, FieldKind, Place, Runtime, Type};
 use asynctriage_dump::Addr;
+use asynctriage_metadata::names::hoisted_local;
 use asynctriage_report::{Address, Decoded, FieldRow, ObjectRef, ObjectReport};
 
 /// How much of an object is shown.
@@ -10,12 +11,15 @@ use asynctriage_report::{Address, Decoded, FieldRow, ObjectRef, ObjectReport};
 pub struct ObjectOptions {
     /// Fields or elements at most.
     pub limit: usize,
-    /// Texts as they are; else only their length.
+    /// Texts and characters as they are; else only how long they are. Numbers are always shown.
     pub values: bool,
 }
 
-/// Structures inside structures that are opened.
-const MAX_NESTING: u32 = 4;
+/// System.Char among the CorElementTypes.
+const CHAR: u32 = 0x03;
+
+/// References inside a structure that are shown.
+const MAX_REFERENCES: usize = 4;
 
 /// Shows the object at an address; `None` when no object starts there.
 #[must_use]
@@ -32,7 +36,8 @@ pub fn object(
     let mut rows = if ty.is_array() {
         elements(rt, addr, options)
     } else {
-        fields(rt, &rt.place(addr)?, 8, options, MAX_NESTING)
+        let machine = inline_machine(analysis, addr);
+        fields(rt, &rt.place(addr)?, machine.as_ref(), options)
     };
     let total = rt
         .array_len(addr)
@@ -70,10 +75,10 @@ fn elements(rt: &Runtime<'_>, array: Addr, options: ObjectOptions) -> Vec<FieldR
             actual_type: link
                 .and_then(|o| rt.type_of(o))
                 .map(|t| rt.name(&t).to_string()),
-            value: if is_reference {
-                reference_text(rt, link, options)
-            } else {
-                bytes_text(rt, at, stride)
+            value: match &element {
+                _ if is_reference => reference_text(rt, link, options),
+                Some(ty) if is_char(rt, ty) => primitive_text(rt, at, CHAR, options.values),
+                _ => bytes_text(rt, at, stride),
             },
             link: link.map(|o| Address(o.0)),
             ..FieldRow::default()
@@ -82,27 +87,51 @@ fn elements(rt: &Runtime<'_>, array: Addr, options: ObjectOptions) -> Vec<FieldR
     shown.collect()
 }
 
-fn fields(
-    rt: &Runtime<'_>,
-    place: &Place,
-    base: u64,
-    options: ObjectOptions,
-    depth: u32,
-) -> Vec<FieldRow> {
-    place
-        .fields(rt)
-        .into_iter()
-        .map(|field| field_row(rt, place, field, base, options, depth))
-        .collect()
+/// The state machine inside a box, when it is a structure.
+fn inline_machine(analysis: &Analysis<'_, '_>, addr: Addr) -> Option<Place> {
+    let machine = analysis.graph.machines.get(&analysis.graph.node(addr)?)?;
+    let ty = analysis.rt.type_of(addr)?;
+    let end = addr + analysis.rt.object_size(addr, &ty);
+    let is_inside = addr < machine.place.base && machine.place.base < end;
+    is_inside.then(|| machine.place.clone())
 }
 
+/// The fields of an object; those of a state machine inside it stand for the field that holds it.
+fn fields(
+    rt: &Runtime<'_>,
+    object: &Place,
+    machine: Option<&Place>,
+    options: ObjectOptions,
+) -> Vec<FieldRow> {
+    let mut out = Vec::new();
+    for field in object.fields(rt) {
+        match machine.filter(|m| m.base == object.at(field)) {
+            Some(machine) => {
+                let inside = machine.fields(rt).into_iter();
+                out.extend(inside.map(|f| field_row(rt, object, machine, f, options)));
+            }
+            None => out.push(field_row(rt, object, object, field, options)),
+        }
+    }
+    out
+}
+
+/// `buffer (<buffer>5__2)`: a variable that the compiler made a field of by its name in the source, too.
+fn field_name(field: &Field) -> String {
+    let local = hoisted_local(&field.name);
+    match local.as_ref().and_then(|l| l.source_name()) {
+        Some(name) if name != &*field.name => format!("{name} ({})", field.name),
+        _ => field.name.to_string(),
+    }
+}
+
+/// A field of `place`, which is `object` or inside it.
 fn field_row(
     rt: &Runtime<'_>,
+    object: &Place,
     place: &Place,
     field: &Field,
-    base: u64,
     options: ObjectOptions,
-    depth: u32,
 ) -> FieldRow {
     let at = place.at(field);
     let link = (field.kind == FieldKind::Reference)
@@ -111,16 +140,17 @@ fn field_row(
         .and_then(Addr::non_null);
     let value = match field.kind {
         FieldKind::Reference => reference_text(rt, link, options),
-        FieldKind::Primitive(size) => primitive_text(rt, at, field.element_type, size),
+        FieldKind::Primitive(_) => primitive_text(rt, at, field.element_type, options.values),
         FieldKind::Native => rt
             .memory()
             .ptr(at)
             .map_or_else(|| "unreadable".into(), |p| p.to_string()),
-        FieldKind::ValueType => structure_text(rt, place, field, depth),
+        FieldKind::ValueType => structure_text(rt, place, field),
     };
     FieldRow {
-        offset: base.saturating_add(field.offset),
-        name: field.name.to_string(),
+        // fields are counted from behind the MethodTable
+        offset: at.since(object.base.back(8)).unwrap_or(0),
+        name: field_name(field),
         declared_type: rt.field_type_name(field),
         actual_type: link
             .and_then(|o| rt.type_of(o))
@@ -131,11 +161,11 @@ fn field_row(
 }
 
 /// The references inside a structure; its other bytes are not decoded.
-fn structure_text(rt: &Runtime<'_>, place: &Place, field: &Field, depth: u32) -> String {
+fn structure_text(rt: &Runtime<'_>, place: &Place, field: &Field) -> String {
     let references: Vec<_> = place
         .references_in(rt, field)
         .filter(|a| rt.type_of(*a).is_some())
-        .take(usize::try_from(depth).unwrap_or(0))
+        .take(MAX_REFERENCES)
         .collect();
     if references.is_empty() {
         return bytes_text(rt, place.at(field), place.extent(rt, field));
@@ -145,6 +175,10 @@ fn structure_text(rt: &Runtime<'_>, place: &Place, field: &Field, depth: u32) ->
         .map(|a| format!("{a}"))
         .collect::<Vec<_>>()
         .join(", ")
+}
+
+fn is_char(rt: &Runtime<'_>, ty: &Type) -> bool {
+    &*rt.definition_name(ty) == "System.Char"
 }
 
 fn bytes_text(rt: &Runtime<'_>, at: Addr, len: u64) -> String {
@@ -174,26 +208,29 @@ pub(crate) fn reference_text(
     }
 }
 
-/// A number or truth value in words.
-pub(crate) fn primitive_text(rt: &Runtime<'_>, at: Addr, element_type: u32, size: u8) -> String {
+/// A number, truth value or character in words; a character, which may be part of a secret, only when values are wanted.
+pub(crate) fn primitive_text(
+    rt: &Runtime<'_>,
+    at: Addr,
+    element_type: u32,
+    values: bool,
+) -> String {
     let m = rt.memory();
-    let text = match (element_type, size) {
-        (0x02, _) => m.u8(at).map(|v| {
-            if v == 0 {
-                "false".to_owned()
-            } else {
-                "true".to_owned()
-            }
-        }),
-        (0x0c, _) => m.u32(at).map(|v| f32::from_bits(v).to_string()),
-        (0x0d, _) => m.u64(at).map(|v| f64::from_bits(v).to_string()),
-        (0x04, _) => m.u8(at).map(|v| v.cast_signed().to_string()),
-        (0x06, _) => m.u16(at).map(|v| v.cast_signed().to_string()),
-        (0x08, _) => m.i32(at).map(|v| v.to_string()),
-        (0x0a, _) => m.i64(at).map(|v| v.to_string()),
-        (_, 1) => m.u8(at).map(|v| v.to_string()),
-        (_, 2) => m.u16(at).map(|v| v.to_string()),
-        (_, 4) => m.u32(at).map(|v| v.to_string()),
+    let text = match element_type {
+        0x02 => m.u8(at).map(|v| (v != 0).to_string()),
+        CHAR if !values => Some("a character".to_owned()),
+        CHAR => m
+            .u16(at)
+            .map(|v| char::from_u32(v.into()).map_or_else(|| v.to_string(), |c| format!("{c:?}"))),
+        0x04 => m.u8(at).map(|v| v.cast_signed().to_string()),
+        0x05 => m.u8(at).map(|v| v.to_string()),
+        0x06 => m.u16(at).map(|v| v.cast_signed().to_string()),
+        0x07 => m.u16(at).map(|v| v.to_string()),
+        0x08 => m.i32(at).map(|v| v.to_string()),
+        0x09 => m.u32(at).map(|v| v.to_string()),
+        0x0a => m.i64(at).map(|v| v.to_string()),
+        0x0c => m.u32(at).map(|v| f32::from_bits(v).to_string()),
+        0x0d => m.u64(at).map(|v| f64::from_bits(v).to_string()),
         _ => m.u64(at).map(|v| v.to_string()),
     };
     text.unwrap_or_else(|| "unreadable".into())

@@ -76,6 +76,7 @@ pub(super) fn one_chain() -> Report {
                         type_name: Some("List<String>".into()),
                         value: "0x00007f1200003000".into(),
                         bytes: Some(32),
+                        retained_bytes: Some(1_184),
                         address: Some(Address(0x7f12_0000_3000)),
                     },
                     Local {
@@ -255,6 +256,7 @@ fn pool_waiters() -> ChainGroup {
             max: 58.5,
             how: "start of the request's activity".into(),
         }),
+        retained_bytes: Some(40_960),
         frames: vec![
             framework(
                 "System.Net.Http.HttpConnectionPool.SendWithVersionDetectionAndRetryAsync",
