@@ -12,6 +12,7 @@ const READERS: &[&str] = &[
     "async-graph",
     "triage",
     "nettrace",
+    "async-trace",
 ];
 /// Lints that such a crate denies outside of its tests.
 const DENIED: &[&str] = &[
