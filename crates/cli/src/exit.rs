@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// What the exit status says; 130 is the shell's own word for an interrupted program.
+/// What the exit status says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Exit {
@@ -20,6 +20,8 @@ pub(crate) enum Exit {
     Incomplete = 5,
     /// An error in the program itself.
     Internal = 70,
+    /// Interrupted; the shell's own word for it, which it also says of a program that does not listen.
+    Interrupted = 130,
 }
 
 impl From<Exit> for ExitCode {

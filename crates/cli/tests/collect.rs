@@ -3,10 +3,105 @@
 
 mod support;
 
+use std::collections::HashMap;
+use std::io::Write;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::{Duration, Instant};
-use support::{FakeProcess, Manner};
+use support::{answer, info, read_command};
+
+/// How the process behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manner {
+    /// Streams until it is told to stop.
+    Good,
+    /// Ends the stream by itself.
+    Ends,
+    /// Never ends the stream by itself, and sends as much as anybody reads.
+    Endless,
+    /// Answers with other bytes.
+    Garbage,
+    /// Says that it is another process.
+    Stranger,
+}
+
+#[derive(Default)]
+struct State {
+    sessions: HashMap<u64, UnixStream>,
+    commands: Vec<String>,
+}
+
+struct FakeProcess {
+    state: Arc<Mutex<State>>,
+}
+
+impl FakeProcess {
+    /// Listens as the process of this test in `folder`.
+    fn start(folder: &Path, version: &'static str, manner: Manner) -> Self {
+        let pid = std::process::id();
+        let listener = UnixListener::bind(socket(folder, pid)).expect("a short path");
+        let state = Arc::new(Mutex::new(State::default()));
+        let shared = Arc::clone(&state);
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (stream, shared) = (stream.expect("a connection"), Arc::clone(&shared));
+                thread::spawn(move || serve(stream, &shared, version, manner));
+            }
+        });
+        Self { state }
+    }
+
+    /// The commands so far, a word each.
+    fn commands(&self) -> Vec<String> {
+        self.state.lock().expect("no panic").commands.clone()
+    }
+}
+
+fn socket(folder: &Path, pid: u32) -> PathBuf {
+    folder.join(format!("dotnet-diagnostic-{pid}-1-socket"))
+}
+
+fn serve(mut stream: UnixStream, state: &Mutex<State>, version: &str, manner: Manner) {
+    let Some((set, id, payload)) = read_command(&mut stream) else {
+        return;
+    };
+    let mut locked = state.lock().expect("no panic");
+    match (set, id) {
+        _ if manner == Manner::Garbage => drop(stream.write_all(&[b'x'; 64])),
+        (4, 4) => {
+            let stranger = u64::from(manner == Manner::Stranger);
+            let pid = u64::from(std::process::id()) + stranger;
+            answer(&mut stream, &info(pid, version));
+        }
+        (2, 5) => {
+            let id = locked.sessions.len() as u64 + 1;
+            locked.commands.push(format!("collect {id}"));
+            answer(&mut stream, &id.to_le_bytes());
+            stream.write_all(b"head ").expect("read");
+            if manner == Manner::Endless {
+                drop(locked);
+                while stream.write_all(&[b'.'; 65_536]).is_ok() {}
+            } else if manner != Manner::Ends {
+                locked.sessions.insert(id, stream);
+            }
+        }
+        (2, 1) => {
+            let id = u64::from_le_bytes(payload.try_into().expect("a number"));
+            locked.commands.push(format!("stop {id}"));
+            if let Some(mut session) = locked.sessions.get(&id) {
+                session.write_all(b"tail").expect("read");
+                session
+                    .shutdown(std::net::Shutdown::Both)
+                    .expect("connected");
+            }
+            answer(&mut stream, &id.to_le_bytes());
+        }
+        other => panic!("command {other:?} is not expected"),
+    }
+}
 
 /// A folder of its own for each test, emptied; its path is short enough for sockets.
 fn folder(test: &str) -> PathBuf {
