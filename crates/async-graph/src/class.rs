@@ -71,7 +71,7 @@ pub enum Helper {
     Pool,
     /// A pool of HTTP client connections.
     HttpPool,
-    /// A request that Kestrel serves.
+    /// A request that Kestrel, IIS or HTTP.sys serves.
     ServerRequest,
     /// The object behind a pipe's reader and writer.
     Pipe,
@@ -81,6 +81,18 @@ pub enum Helper {
     Lock,
     /// The cached text of Kestrel's `Date:` header.
     DateHeader,
+    /// A timer in the queue of timers.
+    Timer,
+    /// A queue of timers.
+    TimerQueue,
+    /// What Kestrel knows of the time limits of a connection.
+    ConnectionTimeouts,
+    /// An HTTP/2 connection of HttpClient.
+    Http2Connection,
+    /// A call of a client library (database, cache, message broker, gRPC) that a TaskCompletionSource ends.
+    ClientCall,
+    /// A connection of StackExchange.Redis to one server.
+    RedisBridge,
     /// A BlockingCollection: its consumers block threads while it is empty.
     BlockingCollection,
     /// A ReaderWriterLockSlim, or the older ReaderWriterLock.
@@ -149,7 +161,15 @@ const COMBINATORS: [(&str, Combinator); 11] = [
     ),
 ];
 
-const HELPERS: [(&str, Helper); 16] = [
+const HELPERS: [(&str, Helper); 21] = [
+    ("System.Net.Http.Http2Connection", Helper::Http2Connection),
+    ("StackExchange.Redis.PhysicalBridge", Helper::RedisBridge),
+    ("System.Threading.TimerQueueTimer", Helper::Timer),
+    ("System.Threading.TimerQueue", Helper::TimerQueue),
+    (
+        "Microsoft.AspNetCore.Server.Kestrel.Core.Internal.Infrastructure.TimeoutControl",
+        Helper::ConnectionTimeouts,
+    ),
     (
         "System.Collections.Concurrent.BlockingCollection`1",
         Helper::BlockingCollection,
@@ -250,8 +270,18 @@ fn by_hierarchy(rt: &Runtime<'_>, ty: &Type) -> Option<Class> {
             "System.Threading.Tasks.TaskScheduler" => {
                 return Some(Class::Helper(Helper::Scheduler));
             }
-            "Microsoft.AspNetCore.Server.Kestrel.Core.Internal.Http.HttpProtocol" => {
+            "Microsoft.AspNetCore.Server.Kestrel.Core.Internal.Http.HttpProtocol"
+            | "Microsoft.AspNetCore.Server.IIS.Core.IISHttpContext"
+            | "Microsoft.AspNetCore.Server.HttpSys.RequestContext" => {
                 return Some(Class::Helper(Helper::ServerRequest));
+            }
+            "StackExchange.Redis.Message"
+            | "RabbitMQ.Client.Impl.AsyncRpcContinuation`1"
+            | "Grpc.Net.Client.Internal.GrpcCall`2" => {
+                return Some(Class::Helper(Helper::ClientCall));
+            }
+            n if n.ends_with("AsyncCallContext") && n.contains(".SqlClient.") => {
+                return Some(Class::Helper(Helper::ClientCall));
             }
             _ => {}
         }

@@ -3,6 +3,7 @@
 use crate::runtime::Runtime;
 use crate::types::{Field, FieldKind, Type};
 use asynctriage_dump::Addr;
+use asynctriage_metadata::{SigType, Table};
 use std::sync::Arc;
 
 /// Characters of a string that are read at most.
@@ -85,6 +86,30 @@ impl Runtime<'_> {
     #[must_use]
     pub fn object_type_name(&self, object: Addr) -> Option<Arc<str>> {
         self.type_of(object).map(|t| self.definition_name(&t))
+    }
+
+    /// The name of an enumeration's member that a field holds, from the metadata of the enumeration.
+    #[must_use]
+    pub fn enum_text(&self, object: Addr, name: &str) -> Option<String> {
+        let place = self.place(object)?;
+        let field = self.instance_field(&place.ty, name)?;
+        let FieldKind::Primitive(size) = field.kind else {
+            return None;
+        };
+        let at = place.at(&field);
+        let value = match size {
+            1 => u64::from(self.memory.u8(at)?),
+            2 => u64::from(self.memory.u16(at)?),
+            4 => u64::from(self.memory.u32(at)?),
+            _ => self.memory.u64(at)?,
+        };
+        let SigType::ValueType(token) = self.field_signature(&field)? else {
+            return None;
+        };
+        let module = self.module(field.module);
+        let metadata = module.metadata.as_ref()?;
+        let defined = token.table() == Some(Table::TypeDef);
+        defined.then(|| metadata.enum_member(token.rid(), value))?
     }
 
     /// The text of a System.String.

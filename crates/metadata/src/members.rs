@@ -87,6 +87,29 @@ impl<S: Source> Metadata<S> {
         SigType::parse_field(&self.blob(self.cell(Table::Field, rid, 2)?)?)
     }
 
+    /// The member of an enumeration with a value, the first when several have it.
+    #[must_use]
+    pub fn enum_member(&self, type_rid: u32, value: u64) -> Option<String> {
+        let has_value = |rid: &u32| {
+            let parent = Token::new(Table::Field, *rid).encode(Coded::HasConstant);
+            let mut rows = parent
+                .map(|p| self.rows_where(Table::Constant, 1, p))
+                .into_iter()
+                .flatten();
+            rows.any(|row| self.constant(row) == Some(value))
+        };
+        let rid = self.field_rids_of_type(type_rid).find(has_value)?;
+        Some(self.field(rid)?.name)
+    }
+
+    /// A whole number of up to eight bytes in the table of constants.
+    fn constant(&self, row: u32) -> Option<u64> {
+        let blob = self.blob(self.cell(Table::Constant, row, 2)?)?;
+        (1..=8).contains(&blob.len()).then_some(())?;
+        let bytes = blob.iter().rev();
+        Some(bytes.fold(0, |sum, b| (sum << 8) | u64::from(*b)))
+    }
+
     /// A method by its row, from 1.
     #[must_use]
     pub fn method(&self, rid: u32) -> Option<Method> {

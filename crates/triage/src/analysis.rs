@@ -1,6 +1,7 @@
 //! All that is known of a process, put together once.
 
 use crate::channels::{self, ChannelWait};
+use crate::clients;
 use crate::clock::Clock;
 use crate::http::{self, HttpPool};
 use crate::leaves::combinator_text;
@@ -23,6 +24,8 @@ pub struct Analysis<'r, 'd> {
     /// By MoveNext delegate: the continuation that posts it, and the context or scheduler it goes to.
     pub(crate) posted: FxHashMap<Addr, (Addr, Addr)>,
     pub(crate) http_pools: FxHashMap<Addr, HttpPool>,
+    /// Calls of client libraries by the TaskCompletionSource that ends them.
+    pub(crate) client_calls: FxHashMap<Addr, Addr>,
     pub(crate) channel_waits: FxHashMap<Addr, ChannelWait>,
     pub(crate) clock: Clock,
     names: Names,
@@ -60,6 +63,7 @@ impl<'r, 'd> Analysis<'r, 'd> {
         Self {
             posted: posted.collect(),
             http_pools: http::pools_by_waiter(rt, &graph),
+            client_calls: clients::calls(rt, &graph),
             channel_waits: channels::waits(rt, &graph),
             clock: Clock::read(rt, &graph),
             names: Names::default(),

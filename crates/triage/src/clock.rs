@@ -1,12 +1,12 @@
-//! What time it is in the dump, and since when something waits.
+//! What time it is in the dump.
 //!
 //! A core has no time of its own. Kestrel keeps the text of its `Date:` header fresh once a second on a thread that does
-//! not depend on the pool; the timer queue keeps one pair of tick count and time from its start.
+//! not depend on the pool, and notes the time in each connection; the timer queue keeps one pair of tick count and time
+//! from its start; every timer tells a tick count that has passed.
 
-use crate::analysis::Analysis;
 use asynctriage_async_graph::{AsyncGraph, Helper};
 use asynctriage_clr::Runtime;
-use asynctriage_dump::Addr;
+use asynctriage_dump::Os;
 use asynctriage_report::Waiting;
 
 /// Ticks of 100 ns.
@@ -18,6 +18,13 @@ const DAYS_TO_1970: u64 = 719_162;
 const TICKS: u64 = (1 << 62) - 1;
 /// Longer waits are not believed: a torn word is more likely.
 const MAX_WAIT: u64 = 10 * 365 * 86_400 * 1000;
+/// Nor tick counts of a machine that has run longer.
+const MAX_TICKS: u64 = 100 * 365 * 86_400 * 1000;
+/// Milliseconds by which a timestamp may be newer than the clock.
+const MAX_AHEAD: u64 = 3000;
+
+/// Nanoseconds in a tick of 1 ms.
+const NS_PER_MS: u64 = 1_000_000;
 
 /// The moment of the dump.
 #[derive(Clone, Debug, Default)]
@@ -26,35 +33,43 @@ pub(crate) struct Clock {
     pub(crate) utc: Option<u64>,
     /// `Environment.TickCount64`, in ms.
     ticks: Option<u64>,
+    /// Whether timestamps are nanoseconds on the scale of the tick count: everywhere but on Windows.
+    timestamps: bool,
+    /// Whether the moment is only known to be no earlier.
+    pub(crate) is_floor: bool,
     /// Where it was read.
     pub(crate) how: &'static str,
 }
 
 impl Clock {
+    /// The latest moment that anything in the dump knows of.
     pub(crate) fn read(rt: &Runtime<'_>, graph: &AsyncGraph) -> Self {
-        let taken = rt.dump().process.taken;
-        let (utc, how) = match taken {
-            Some(seconds) => (
-                Some(
-                    DAYS_TO_1970
-                        .saturating_mul(86_400)
-                        .saturating_add(seconds)
-                        .saturating_mul(PER_SECOND),
-                ),
-                "the time that the dump states",
-            ),
-            None => (
-                date_header(rt, graph),
-                "Kestrel's Date header, which is at most about two seconds old",
-            ),
-        };
+        let unix = rt.dump().target.os != Os::Windows;
+        let map = tick_map(rt);
+        let stated = stated_time(rt, graph);
+        let mapped = stated.and_then(|(now, how)| {
+            let (ticks, at) = map?;
+            let passed = now.checked_sub(at)?.checked_div(PER_MS)?;
+            Some((ticks.checked_add(passed)?, how))
+        });
+        let heartbeat = heartbeat(rt, graph)
+            .filter(|_| unix)
+            .map(|t| (t, "Kestrel's heartbeat, at most about a second old"));
+        let fresh = mapped.into_iter().chain(heartbeat).max_by_key(|(t, _)| *t);
+        let newest = newest_timer(rt, graph);
+        let ticks = fresh.map(|(t, _)| t).into_iter().chain(newest).max();
+        let utc = ticks.zip(map).and_then(|(now, (ticks, at))| {
+            at.checked_add(now.checked_sub(ticks)?.checked_mul(PER_MS)?)
+        });
         Self {
-            ticks: utc.and_then(|now| {
-                let (ticks, at) = tick_map(rt)?;
-                ticks.checked_add(now.checked_sub(at)?.checked_div(PER_MS)?)
-            }),
-            utc,
-            how,
+            ticks,
+            timestamps: unix,
+            is_floor: fresh.is_none(),
+            utc: stated.map(|(t, _)| t).into_iter().chain(utc).max(),
+            how: fresh.or(stated).map_or(
+                "the newest timer of the dump, which may be older than the dump",
+                |(_, how)| how,
+            ),
         }
     }
 
@@ -64,10 +79,61 @@ impl Clock {
         seconds(ms)
     }
 
-    /// Seconds since a tick count; the header may be older than the start by its own age.
+    /// Seconds since a tick count; the clock may be older than the start by its own age.
     pub(crate) fn since_ticks(&self, start: u64) -> Option<f64> {
         seconds(self.ticks?.saturating_sub(start))
     }
+
+    /// Seconds since a `Stopwatch` timestamp. On Windows those have a scale of their own.
+    pub(crate) fn since_timestamp(&self, start: u64) -> Option<f64> {
+        let start = start.checked_div(NS_PER_MS).filter(|_| self.timestamps)?;
+        (start > 0 && start <= self.ticks?.saturating_add(MAX_AHEAD)).then_some(())?;
+        self.since_ticks(start)
+    }
+
+    /// Seconds until a tick count, below 0 when it has passed.
+    pub(crate) fn until_ticks(&self, at: u64) -> Option<f64> {
+        let now = self.ticks?;
+        seconds(at.saturating_sub(now))
+            .filter(|_| at >= now)
+            .or_else(|| Some(-seconds(now.saturating_sub(at))?))
+    }
+}
+
+/// What the dump or a cached header of Kestrel says the time is.
+fn stated_time(rt: &Runtime<'_>, graph: &AsyncGraph) -> Option<(u64, &'static str)> {
+    if let Some(seconds) = rt.dump().process.taken {
+        let utc = DAYS_TO_1970
+            .saturating_mul(86_400)
+            .saturating_add(seconds)
+            .saturating_mul(PER_SECOND);
+        return Some((utc, "the time that the dump states"));
+    }
+    let utc = date_header(rt, graph)?;
+    Some((
+        utc,
+        "Kestrel's Date header, which is at most about two seconds old",
+    ))
+}
+
+/// Tick count at which Kestrel last looked after its connections, from their timestamps in nanoseconds (8.0 to 11.0).
+fn heartbeat(rt: &Runtime<'_>, graph: &AsyncGraph) -> Option<u64> {
+    let controls = graph.helpers(Helper::ConnectionTimeouts).iter();
+    let stamps = controls.filter_map(|c| rt.field_u64(*c, "_lastTimestamp"));
+    stamps.max().filter(|t| *t != 0)?.checked_div(NS_PER_MS)
+}
+
+/// The latest tick count at which a timer was started or the queue was looked through.
+fn newest_timer(rt: &Runtime<'_>, graph: &AsyncGraph) -> Option<u64> {
+    let field = |kind, name| {
+        let objects = graph.helpers(kind).iter();
+        objects.filter_map(move |o| rt.field_u64(*o, name))
+    };
+    field(Helper::Timer, "_startTicks")
+        .chain(field(Helper::TimerQueue, "_currentTimerStartTicks"))
+        .filter(|t| *t < MAX_TICKS)
+        .max()
+        .filter(|t| *t != 0)
 }
 
 fn seconds(ms: u64) -> Option<f64> {
@@ -143,19 +209,6 @@ fn days_before(year: u64, month: u64) -> Option<u64> {
         .checked_add(months)
 }
 
-impl Analysis<'_, '_> {
-    /// Since when a call of HttpClient is under way: its time limit starts with it.
-    pub(crate) fn http_call_seconds(&self, variables: &[Addr]) -> Option<f64> {
-        let timer = variables.iter().find_map(|v| {
-            let name = self.rt.object_type_name(*v)?;
-            name.starts_with("System.Threading.CancellationTokenSource")
-                .then(|| self.rt.reference(*v, "_timer"))?
-        })?;
-        self.clock
-            .since_ticks(self.rt.field_u64(timer, "_startTicks")?)
-    }
-}
-
 /// Shortest, middle and longest of some waits.
 pub(crate) fn waiting(mut seconds: Vec<f64>, how: &str) -> Option<Waiting> {
     seconds.sort_unstable_by(f64::total_cmp);
@@ -204,5 +257,20 @@ mod tests {
         };
         assert_eq!(clock.since_ticks(2500), Some(2.5));
         assert_eq!(clock.since_ticks(6000), Some(0.0), "the header was older");
+        assert_eq!(clock.until_ticks(6000), Some(1.0));
+        assert_eq!(clock.until_ticks(4500), Some(-0.5));
+        assert_eq!(clock.since_timestamp(4_000_000_000), None, "another scale");
+    }
+
+    #[test]
+    fn timestamps_count_like_ticks_but_in_nanoseconds() {
+        let clock = Clock {
+            ticks: Some(5000),
+            timestamps: true,
+            ..Clock::default()
+        };
+        assert_eq!(clock.since_timestamp(4_000_000_000), Some(1.0));
+        assert_eq!(clock.since_timestamp(0), None, "not taken");
+        assert_eq!(clock.since_timestamp(u64::MAX), None);
     }
 }

@@ -185,9 +185,10 @@ impl Analysis<'_, '_> {
                 | RootKind::Thread
                 | RootKind::Activity
         );
+        let idle_client = self.steps(path).any(|s| is_long_lived(&self.step_name(s)));
         let blocked =
             path.blocked.is_some() && purpose == RootKind::Thread && path.frames.is_empty();
-        nobody
+        (nobody || idle_client)
             && !blocked
             && self.steps(path).all(|s| self.is_framework_step(s))
             && !matches!(group.leaf.kind, LeafKind::Cycle)
@@ -204,6 +205,7 @@ impl Analysis<'_, '_> {
         let mut leaf = group.leaf;
         let mut root = group.root;
         common_text(&mut leaf.text, &group.leaf_texts);
+        group.tally.note_due(&mut leaf, &self.clock);
         if let Some(root) = &mut root {
             common_text(&mut root.text, &group.root_texts);
         }
@@ -317,6 +319,17 @@ impl Analysis<'_, '_> {
             ..Frame::default()
         }
     }
+}
+
+/// Frames of connections that are open for as long as the client likes: web sockets and SignalR. When no method of the
+/// program stands in their chain, they wait for the client to say something.
+fn is_long_lived(method: &str) -> bool {
+    const FRAMES: [&str; 3] = [
+        "Microsoft.AspNetCore.Http.Connections.Internal.",
+        "Microsoft.AspNetCore.SignalR.HubConnectionHandler",
+        "System.Net.WebSockets.ManagedWebSocket.",
+    ];
+    FRAMES.iter().any(|f| method.starts_with(f))
 }
 
 /// The text that most members share; says so when others differ.

@@ -1,39 +1,123 @@
 //! HttpClient: requests, connections, pools.
 
+use crate::analysis::Analysis;
+use crate::findings::waits;
 use asynctriage_async_graph::{AsyncGraph, Helper};
 use asynctriage_clr::Runtime;
 use asynctriage_dump::Addr;
+use asynctriage_report::{Leaf, LeafKind};
 use rustc_hash::FxHashMap;
+use serde_json::json;
 
 /// Waiters in one pool's queue.
 const MAX_QUEUE: u64 = 1 << 20;
+/// Characters of a segment of a path from which on it is taken for a value.
+const MAX_SEGMENT: usize = 30;
 
-/// A pool of connections to one server.
+/// A pool of connections to one server, as one of its queues sees it.
 #[derive(Clone, Debug)]
 pub(crate) struct HttpPool {
     pub(crate) pool: Addr,
     pub(crate) origin: String,
-    pub(crate) connections: i32,
+    /// What a request waits for: a connection, or a stream of an HTTP/2 connection.
+    pub(crate) unit: Unit,
+    pub(crate) in_use: i32,
     pub(crate) limit: i32,
     pub(crate) queued: usize,
+}
+
+/// What a pool hands out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Connections of HTTP/1.1.
+    Connection,
+    /// Streams of this many HTTP/2 connections.
+    Stream(usize),
+}
+
+impl HttpPool {
+    /// The counted thing in words, for one of them.
+    pub(crate) fn unit_text(&self) -> &'static str {
+        match self.unit {
+            Unit::Connection => "connection",
+            Unit::Stream(_) => "HTTP/2 stream",
+        }
+    }
+
+    /// `16 of 16 in use`; no limit, no second number.
+    pub(crate) fn use_text(&self) -> String {
+        let of = match self.limit {
+            i32::MAX => String::new(),
+            limit => format!(" of {limit}"),
+        };
+        match self.unit {
+            Unit::Connection => format!("{}{of} in use", self.in_use),
+            Unit::Stream(1) => format!("{}{of} streams of its connection in use", self.in_use),
+            Unit::Stream(n) => format!("{}{of} streams of {n} connections in use", self.in_use),
+        }
+    }
 }
 
 /// Pools by the waiters in their queues (HttpConnectionWaiter objects).
 pub(crate) fn pools_by_waiter(rt: &Runtime<'_>, graph: &AsyncGraph) -> FxHashMap<Addr, HttpPool> {
     let mut out = FxHashMap::default();
     for pool in graph.helpers(Helper::HttpPool) {
-        let waiters = queued_waiters(rt, *pool);
-        let Some(facts) = read_pool(rt, *pool, waiters.len()) else {
-            continue;
-        };
-        for waiter in waiters {
-            out.insert(waiter, facts.clone());
+        for (queue, streams) in [("_http11RequestQueue", false), ("_http2RequestQueue", true)] {
+            let waiters = queued_waiters(rt, *pool, queue);
+            let facts = if streams {
+                read_streams(rt, graph, *pool, waiters.len())
+            } else {
+                read_connections(rt, *pool, waiters.len())
+            };
+            let Some(facts) = facts.filter(|_| !waiters.is_empty()) else {
+                continue;
+            };
+            out.extend(waiters.into_iter().map(|w| (w, facts.clone())));
         }
     }
     out
 }
 
-fn read_pool(rt: &Runtime<'_>, pool: Addr, queued: usize) -> Option<HttpPool> {
+fn read_connections(rt: &Runtime<'_>, pool: Addr, queued: usize) -> Option<HttpPool> {
+    Some(HttpPool {
+        pool,
+        origin: pool_origin(rt, pool),
+        unit: Unit::Connection,
+        in_use: rt.field_i32(pool, "_associatedHttp11ConnectionCount")?,
+        limit: rt.field_i32(pool, "_maxHttp11Connections")?,
+        queued,
+    })
+}
+
+/// HTTP/2 connections serve as many requests at once as the server allows them streams.
+fn read_streams(
+    rt: &Runtime<'_>,
+    graph: &AsyncGraph,
+    pool: Addr,
+    queued: usize,
+) -> Option<HttpPool> {
+    let open = rt.field_i32(pool, "_associatedHttp2ConnectionCount")?;
+    let connections = graph.helpers(Helper::Http2Connection).iter().copied();
+    let own: Vec<Addr> = connections
+        .filter(|c| rt.reference(*c, "_pool") == Some(pool))
+        .filter(|c| rt.field_u8(*c, "_shutdown") != Some(1))
+        .take(usize::try_from(open).unwrap_or(0))
+        .collect();
+    let sum = |field: &str| {
+        let values = own.iter().filter_map(|c| rt.field_i32(*c, field));
+        values.fold(0, i32::saturating_add)
+    };
+    Some(HttpPool {
+        pool,
+        origin: pool_origin(rt, pool),
+        unit: Unit::Stream(own.len()),
+        in_use: sum("_streamsInUse"),
+        limit: sum("_maxConcurrentStreams"),
+        queued,
+    })
+}
+
+fn pool_origin(rt: &Runtime<'_>, pool: Addr) -> String {
     let authority = rt.reference(pool, "_originAuthority");
     let host = authority.and_then(|a| {
         rt.field_text(a, "<IdnHost>k__BackingField")
@@ -48,28 +132,21 @@ fn read_pool(rt: &Runtime<'_>, pool: Addr, queued: usize) -> Option<HttpPool> {
     } else {
         "http"
     };
-    let origin = match (host, port) {
+    match (host, port) {
         (Some(host), Some(port)) => {
             let full = format!("{scheme}://{host}:{port}");
             origin_text(&full).unwrap_or(full)
         }
         (Some(host), None) => format!("{scheme}://{host}"),
         (None, _) => format!("pool {pool}"),
-    };
-    Some(HttpPool {
-        pool,
-        origin,
-        connections: rt.field_i32(pool, "_associatedHttp11ConnectionCount")?,
-        limit: rt.field_i32(pool, "_maxHttp11Connections")?,
-        queued,
-    })
+    }
 }
 
-/// Requests without a connection, in a ring buffer whose free slots are cleared.
-fn queued_waiters(rt: &Runtime<'_>, pool: Addr) -> Vec<Addr> {
+/// Requests that wait in a queue of a pool, in a ring buffer whose free slots are cleared.
+fn queued_waiters(rt: &Runtime<'_>, pool: Addr, queue: &str) -> Vec<Addr> {
     let read = || {
         let place = rt.place(pool)?;
-        let field = rt.instance_field(&place.ty, "_http11RequestQueue")?;
+        let field = rt.instance_field(&place.ty, queue)?;
         // the ring's array is its only reference
         let array = place
             .references_in(rt, &field)
@@ -89,6 +166,41 @@ fn queued_waiters(rt: &Runtime<'_>, pool: Addr) -> Vec<Addr> {
         )
     };
     read().unwrap_or_default()
+}
+
+impl Analysis<'_, '_> {
+    /// A request that has no connection, or no stream of one.
+    pub(crate) fn http_pool_leaf(&self, waiter: Addr) -> Leaf {
+        let mut out = Leaf {
+            kind: LeafKind::HttpConnectionPool,
+            text: "HttpClient: a connection of a pool".into(),
+            ..Leaf::default()
+        };
+        let Some(pool) = self.http_pools.get(&waiter) else {
+            return out;
+        };
+        out.text = format!(
+            "HttpClient: {} of {} ({}, {})",
+            match pool.unit {
+                Unit::Connection => "connection pool",
+                Unit::Stream(_) => "HTTP/2 streams",
+            },
+            pool.origin,
+            pool.use_text(),
+            waits(pool.queued as u64, "request")
+        );
+        out.details
+            .insert("pool".into(), json!(pool.pool.to_string()));
+        out.details.insert("origin".into(), json!(pool.origin));
+        let used = match pool.unit {
+            Unit::Connection => "connections",
+            Unit::Stream(_) => "streams",
+        };
+        out.details.insert(used.into(), json!(pool.in_use));
+        out.details.insert("limit".into(), json!(pool.limit));
+        out.details.insert("queued".into(), json!(pool.queued));
+        out
+    }
 }
 
 /// `GET http://host/path` of the request message among the variables of a method; the query is left out.
@@ -111,7 +223,10 @@ fn message_text(rt: &Runtime<'_>, message: Addr) -> Option<String> {
         .and_then(|u| rt.field_text(u, "_string"))
         .unwrap_or_default();
     let without_query = uri.split(['?', '#']).next().unwrap_or_default();
-    Some(format!("{method} {}", without_credentials(without_query)))
+    Some(format!(
+        "{method} {}",
+        without_values(&without_credentials(without_query))
+    ))
 }
 
 /// `http://host:port` of a request message.
@@ -121,7 +236,7 @@ pub(crate) fn origin_of(rt: &Runtime<'_>, message: Addr) -> Option<String> {
 }
 
 /// Scheme and authority of an address; `None` for a relative one.
-fn origin_text(uri: &str) -> Option<String> {
+pub(crate) fn origin_text(uri: &str) -> Option<String> {
     let (scheme, rest) = uri.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
     let usual = match scheme {
@@ -134,7 +249,7 @@ fn origin_text(uri: &str) -> Option<String> {
 }
 
 /// `http://user:secret@host/` shows as `http://host/`.
-fn without_credentials(uri: &str) -> String {
+pub(crate) fn without_credentials(uri: &str) -> String {
     let Some((scheme, rest)) = uri.split_once("://") else {
         return uri.to_owned();
     };
@@ -148,9 +263,44 @@ fn without_credentials(uri: &str) -> String {
     }
 }
 
+/// An address whose segments of the path that look like values (with a digit, an escape, or long) are left out: ids of
+/// customers and the like. Calls of one kind read the same then.
+fn without_values(uri: &str) -> String {
+    let Some((scheme, rest)) = uri.split_once("://") else {
+        return uri.to_owned();
+    };
+    let mut parts = rest.split('/');
+    let mut out = format!("{scheme}://{}", parts.next().unwrap_or_default());
+    for part in parts {
+        out.push('/');
+        let version = part.strip_prefix(['v', 'V']).is_some_and(|n| {
+            !n.is_empty() && n.len() <= 3 && n.chars().all(|c| c.is_ascii_digit() || c == '.')
+        });
+        let value = part.len() > MAX_SEGMENT
+            || part.contains(|c: char| c.is_ascii_digit() || "%@=;".contains(c));
+        out.push_str(if value && !version { "…" } else { part });
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{origin_text, without_credentials};
+    use super::{origin_text, without_credentials, without_values};
+
+    #[test]
+    fn values_in_paths_are_left_out() {
+        assert_eq!(
+            without_values("http://h:1/stock/SKU-0"),
+            "http://h:1/stock/…"
+        );
+        assert_eq!(
+            without_values("http://h/api/v2/users/me"),
+            "http://h/api/v2/users/me"
+        );
+        assert_eq!(without_values("http://h/a%20b/x@y/"), "http://h/…/…/");
+        assert_eq!(without_values("https://10.0.0.1"), "https://10.0.0.1");
+        assert_eq!(without_values("/relative"), "/relative");
+    }
 
     #[test]
     fn credentials_never_show() {

@@ -2,6 +2,7 @@
 
 use crate::analysis::Analysis;
 use crate::paths::Path;
+use crate::timers;
 use asynctriage_async_graph::{Class, Combinator, Node, NodeId, PostedTo, task};
 use asynctriage_dump::Addr;
 use asynctriage_report::{Confidence, Leaf, LeafKind};
@@ -9,7 +10,7 @@ use serde_json::json;
 
 /// Frames of libraries that stand for a wait of their own kind, the highest first: what matters is that a response is
 /// awaited, not which socket it comes over.
-const BY_FRAME: [(&str, LeafKind); 14] = [
+const BY_FRAME: [(&str, LeafKind); 19] = [
     (
         "System.Net.Http.HttpConnection.SendAsync",
         LeafKind::HttpResponse,
@@ -41,6 +42,26 @@ const BY_FRAME: [(&str, LeafKind); 14] = [
     (
         "System.Net.Http.Http2Connection.Http2Stream.ReadDataAsync",
         LeafKind::HttpBody,
+    ),
+    (
+        "System.Net.Http.Http2Connection.Http2Stream.SendRequestBodyAsync",
+        LeafKind::HttpRequestBody,
+    ),
+    (
+        "System.Net.Http.Http2Connection.SendStreamDataAsync",
+        LeafKind::HttpRequestBody,
+    ),
+    (
+        "System.Net.Http.Http3RequestStream.SendContentAsync",
+        LeafKind::HttpRequestBody,
+    ),
+    (
+        "System.Net.Http.Http3RequestStream.ReadResponseContentAsync",
+        LeafKind::HttpBody,
+    ),
+    (
+        "System.Net.Http.Http3RequestStream.SendAsync",
+        LeafKind::HttpResponse,
     ),
     (
         "System.Net.Security.SslStream.ForceAuthenticationAsync",
@@ -93,6 +114,7 @@ impl Analysis<'_, '_> {
         let mut found = self.own_leaf(path, node);
         if is_plumbing(found.kind) {
             self.lift(path, &mut found);
+            self.lift_to_library(path, &mut found);
         }
         if self.is_dead(path) {
             found.text = format!(
@@ -357,6 +379,9 @@ impl Analysis<'_, '_> {
         if name.contains("HttpConnectionWaiter") {
             return self.http_pool_leaf(owner);
         }
+        if let Some(call) = self.client_promise(task, owner) {
+            return call;
+        }
         let plain = name.starts_with("System.Threading.Tasks.TaskCompletionSource");
         let text = if plain {
             "TaskCompletionSource".to_owned()
@@ -368,53 +393,20 @@ impl Analysis<'_, '_> {
         out
     }
 
-    fn http_pool_leaf(&self, waiter: Addr) -> Leaf {
-        match self.http_pools.get(&waiter) {
-            Some(p) => {
-                let text = format!(
-                    "HttpClient: connection pool of {} ({} of {} in use, {} requests wait)",
-                    p.origin, p.connections, p.limit, p.queued
-                );
-                let mut out = leaf(LeafKind::HttpConnectionPool, text);
-                out.details.insert("pool".into(), json!(p.pool.to_string()));
-                out.details.insert("origin".into(), json!(p.origin));
-                out.details
-                    .insert("connections".into(), json!(p.connections));
-                out.details.insert("limit".into(), json!(p.limit));
-                out
-            }
-            None => leaf(
-                LeafKind::HttpConnectionPool,
-                "HttpClient: a connection of a pool".into(),
-            ),
-        }
-    }
-
-    /// Timers tell their due time in ms since they were started; all ones means never.
     fn delay_leaf(&self, task: Addr) -> Leaf {
-        let timer = self.rt.reference(task, "_timer");
-        let queue_timer = timer.and_then(|t| {
-            if self.rt.field_u32(t, "_dueTime").is_some() {
-                Some(t)
-            } else {
-                self.rt.reference(t, "_timer")
-            }
-        });
-        let due = queue_timer
-            .and_then(|t| self.rt.field_u32(t, "_dueTime"))
-            .filter(|d| *d != u32::MAX);
+        let timer = self.timer_of(task).filter(|t| t.due.is_some());
         let cancellable = self
             .rt
             .object_type_name(task)
             .is_some_and(|n| n.ends_with("WithCancellation"));
-        let text = match (due, cancellable) {
+        let text = match (timer.and_then(|t| t.due), cancellable) {
             (Some(ms), _) => format!("Task.Delay({ms} ms)"),
             (None, true) => "Task.Delay (infinite, cancellable)".to_owned(),
             (None, false) => "Task.Delay (infinite)".to_owned(),
         };
         let mut out = leaf(LeafKind::Delay, text);
-        if let Some(ms) = due {
-            out.details.insert("due_ms".into(), json!(ms));
+        if let Some(timer) = timer {
+            timers::note(&mut out.details, timer);
         }
         out
     }
@@ -452,9 +444,7 @@ impl Analysis<'_, '_> {
             "System.Net.Sockets.Socket+AwaitableSocketAsyncEventArgs" => {
                 self.socket_leaf(node.addr)
             }
-            "System.Threading.PeriodicTimer+State" => {
-                leaf(LeafKind::PeriodicTimer, self.periodic_text(node.addr))
-            }
+            "System.Threading.PeriodicTimer+State" => self.periodic_leaf(node.addr),
             "System.IO.Pipelines.Pipe+DefaultPipeReader" => {
                 leaf(LeafKind::PipeRead, "a pipe's reader waits for data".into())
             }
@@ -498,19 +488,16 @@ impl Analysis<'_, '_> {
         out
     }
 
-    fn periodic_text(&self, state: Addr) -> String {
+    fn periodic_leaf(&self, state: Addr) -> Leaf {
         let owner = self.rt.reference(state, "_owner");
-        let timer = owner.and_then(|o| self.rt.reference(o, "_timer"));
-        let period = timer.and_then(|t| {
-            self.rt.field_u32(t, "_period").or_else(|| {
-                self.rt
-                    .field_u32(self.rt.reference(t, "_timer")?, "_period")
-            })
-        });
-        period.map_or_else(
-            || "PeriodicTimer".into(),
-            |ms| format!("PeriodicTimer (every {ms} ms)"),
-        )
+        let timer = owner.and_then(|o| self.timer_of(o));
+        let period = timer.and_then(|t| t.period);
+        let every = period.map_or_else(String::new, |ms| format!(" (every {ms} ms)"));
+        let mut out = leaf(LeafKind::PeriodicTimer, format!("PeriodicTimer{every}"));
+        if let Some(timer) = timer {
+            timers::note(&mut out.details, timer);
+        }
+        out
     }
 
     fn file_leaf(&self, source: Addr) -> Leaf {

@@ -1,11 +1,14 @@
-//! Requests that Kestrel serves.
+//! Requests that Kestrel, IIS or HTTP.sys serves.
 
 use asynctriage_clr::Runtime;
 use asynctriage_dump::Addr;
 
-/// HttpProtocol._requestProcessingStatus while the application runs: the request line and headers are behind (8.0 to
-/// 11.0, seen as 3 on every request in flight).
-const APPLICATION_RUNS: i32 = 3;
+/// `HttpProtocol._requestProcessingStatus` from the moment that the application runs until the response is complete: its
+/// headers may have been sent (8.0 to 11.0).
+const APPLICATION_RUNS: std::ops::RangeInclusive<i32> = 3..=5;
+/// Streams of HTTP/2 and HTTP/3 leave that status alone (11.0); of their `_completionState` these bits say that the
+/// request has ended or was aborted.
+const STREAM_ENDED: i32 = 1 | 4;
 
 /// A request in flight.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +23,8 @@ pub(crate) struct RequestFacts {
     pub(crate) trace_id: Option<String>,
     /// When the request's Activity began, as DateTime holds it.
     pub(crate) started: Option<u64>,
+    /// When the hosting layer began to serve it, as a Stopwatch counts; it takes the time only when somebody wants it.
+    pub(crate) timestamp: Option<u64>,
 }
 
 impl RequestFacts {
@@ -35,19 +40,29 @@ impl RequestFacts {
 
 /// Reads a request from its protocol object; `None` when nothing there looks like one.
 pub(crate) fn read(rt: &Runtime<'_>, object: Addr) -> Option<RequestFacts> {
-    let path = rt.field_text(object, "<Path>k__BackingField")?;
+    // HTTP.sys keeps what it knows of the request in an object of its own
+    let request = rt
+        .reference(object, "<Request>k__BackingField")
+        .unwrap_or(object);
+    let path = rt.field_text(request, "<Path>k__BackingField")?;
     let method = rt
-        .field_text(object, "_methodText")
+        .field_text(request, "_methodText")
         .filter(|t| !t.is_empty());
-    let method = method.or_else(|| {
-        rt.field_u8(object, "<Method>k__BackingField")
-            .map(|m| method_name(m).to_owned())
-    })?;
-    let activity = activity(rt, object);
+    let method = method
+        .or_else(|| rt.field_text(request, "<Method>k__BackingField"))
+        .or_else(|| {
+            rt.field_u8(request, "<Method>k__BackingField")
+                .map(|m| method_name(m).to_owned())
+        })?;
+    let host = hosting_context(rt, object);
+    let activity = activity(rt, object, host);
     Some(RequestFacts {
         trace_id: activity.and_then(|a| rt.field_text(a, "_traceId")),
         started: activity
             .and_then(|a| rt.field_u64(a, "<StartTimeUtc>k__BackingField"))
+            .filter(|t| *t != 0),
+        timestamp: host
+            .and_then(|h| rt.field_u64(h, "<StartTimestamp>k__BackingField"))
             .filter(|t| *t != 0),
         object,
         method,
@@ -57,31 +72,39 @@ pub(crate) fn read(rt: &Runtime<'_>, object: Addr) -> Option<RequestFacts> {
     })
 }
 
+/// What the hosting layer keeps of a request.
+fn hosting_context(rt: &Runtime<'_>, object: Addr) -> Option<Addr> {
+    let place = rt.place(object)?;
+    let host = place
+        .fields(rt)
+        .into_iter()
+        .find(|f| f.name.ends_with(".HostContext>k__BackingField"))?;
+    rt.memory().ptr(place.at(host))?.non_null()
+}
+
 /// The request's Activity: behind the feature, else behind the hosting context.
-fn activity(rt: &Runtime<'_>, object: Addr) -> Option<Addr> {
+fn activity(rt: &Runtime<'_>, object: Addr, host: Option<Addr>) -> Option<Addr> {
     let feature = rt
         .reference(object, "_currentIHttpActivityFeature")
-        .or_else(|| {
-            let place = rt.place(object)?;
-            let host = place
-                .fields(rt)
-                .into_iter()
-                .find(|f| f.name.ends_with(".HostContext>k__BackingField"))?;
-            rt.reference(
-                rt.memory().ptr(place.at(host))?.non_null()?,
-                "HttpActivityFeature",
-            )
-        })?;
+        .or_else(|| rt.reference(host?, "HttpActivityFeature"))?;
     rt.reference(feature, "<Activity>k__BackingField")
 }
 
-/// Whether the application works on the request now.
+/// Whether the application works on the request now, as far as the object itself tells.
 pub(crate) fn in_application(rt: &Runtime<'_>, object: Addr) -> bool {
-    let place = rt.place(object);
-    let status = place
-        .and_then(|p| p.addr(rt, "_requestProcessingStatus"))
-        .and_then(|a| rt.memory().i32(a));
-    status == Some(APPLICATION_RUNS)
+    if let Some(ended) = rt.field_i32(object, "_completionState") {
+        return ended & STREAM_ENDED == 0;
+    }
+    let status = rt.field_i32(object, "_requestProcessingStatus");
+    status.is_some_and(|s| APPLICATION_RUNS.contains(&s))
+}
+
+/// Whether the object's own state proves that the request is served: objects of HTTP/2 streams are used again and again,
+/// and connections that were upgraded (to web sockets) are open for as long as the client likes.
+pub(crate) fn is_served(rt: &Runtime<'_>, object: Addr) -> bool {
+    rt.field_i32(object, "_completionState").is_none()
+        && in_application(rt, object)
+        && rt.field_u8(object, "<IsUpgraded>k__BackingField") != Some(1)
 }
 
 /// The pattern of the endpoint that routing chose.

@@ -11,17 +11,28 @@ use asynctriage_dump::Addr;
 use asynctriage_report::{Details, Root, RootKind};
 use serde_json::json;
 
-/// The await of Kestrel's request loop that waits for the application (8.0 to 11.0); the others wait for the client.
-const AWAIT_APPLICATION: i32 = 1;
-const REQUEST_LOOP: &str =
-    "Microsoft.AspNetCore.Server.Kestrel.Core.Internal.Http.HttpProtocol.ProcessRequests";
+/// The loops of the servers, and the await of each that waits for the application (8.0 to 11.0); the others wait for the
+/// client.
+const REQUEST_LOOPS: [(&str, i32); 3] = [
+    (
+        "Microsoft.AspNetCore.Server.Kestrel.Core.Internal.Http.HttpProtocol.ProcessRequests",
+        1,
+    ),
+    ("Microsoft.AspNetCore.Server.IIS.Core.IISHttpContextOfT", 0),
+    ("Microsoft.AspNetCore.Server.HttpSys.RequestContext", 0),
+];
+/// Where Grpc.AspNetCore calls the methods of a service.
+const GRPC_HANDLERS: &str = "Grpc.AspNetCore.Server.Internal.CallHandlers.";
 
 impl Analysis<'_, '_> {
     /// What a path is for. The most specific answer counts.
     pub(crate) fn root(&self, path: &Path) -> Option<Root> {
-        self.request_root(path)
+        self.hub_root(path)
+            .or_else(|| self.request_root(path))
             .or_else(|| self.service_root(path))
+            .or_else(|| self.library_root(path))
             .or_else(|| self.thread_request_root(path))
+            .or_else(|| self.thread_service_root(path))
             .or_else(|| self.activity_root(path))
             .or_else(|| self.thread_root(path))
             .or_else(|| self.void_root(path))
@@ -33,14 +44,23 @@ impl Analysis<'_, '_> {
             .steps(path)
             .rev()
             .find_map(|s| self.request_of_frame(s))?;
-        Some(request_root(&requests::read(self.rt, object)?))
+        let mut root = request_root(&requests::read(self.rt, object)?);
+        // a call of gRPC is a request to the path of its method
+        if self
+            .steps(path)
+            .any(|s| self.step_name(s).starts_with(GRPC_HANDLERS))
+        {
+            root.kind = RootKind::GrpcCall;
+        }
+        Some(root)
     }
 
     /// The protocol object, when a frame is the request loop and waits for the application.
     pub(crate) fn request_of_frame(&self, step: Step<'_>) -> Option<Addr> {
-        if self.step_await(step) != Some(AWAIT_APPLICATION)
-            || !self.step_name(step).starts_with(REQUEST_LOOP)
-        {
+        let name = self.step_name(step);
+        let mut loops = REQUEST_LOOPS.iter();
+        let (_, application) = loops.find(|(frame, _)| name.starts_with(frame))?;
+        if self.step_await(step) != Some(*application) {
             return None;
         }
         let servers = self.graph.helpers(Helper::ServerRequest);
@@ -166,7 +186,7 @@ fn request_root(facts: &RequestFacts) -> Root {
     root
 }
 
-fn root(kind: RootKind, text: String) -> Root {
+pub(crate) fn root(kind: RootKind, text: String) -> Root {
     Root {
         kind,
         text,

@@ -9,7 +9,7 @@ use asynctriage_async_graph::Helper;
 use asynctriage_clr::{FrameSource, Lock};
 use asynctriage_dump::Addr;
 use asynctriage_report::{Address, ObjectRef, Request, Thread, ThreadFrame};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 impl Analysis<'_, '_> {
     pub(crate) fn thread_rows(&self, groups: &Groups, hang: &Hang) -> Vec<Thread> {
@@ -21,35 +21,64 @@ impl Analysis<'_, '_> {
         hang.threads.iter().map(|t| thread_row(facts, t)).collect()
     }
 
-    /// Protocol objects of the requests that the application works on.
-    pub(crate) fn requests_in_flight(&self) -> impl Iterator<Item = Addr> + '_ {
+    /// The objects of all requests that are served: those whose state says so, those that chains end at, and those on the
+    /// stacks of threads.
+    pub(crate) fn requests_in_flight(&self, groups: &Groups, hang: &Hang) -> Vec<Addr> {
         let servers = self.graph.helpers(Helper::ServerRequest).iter().copied();
-        servers.filter(|o| requests::in_application(self.rt, *o))
+        let mut all: Vec<Addr> = servers
+            .filter(|o| requests::is_served(self.rt, *o))
+            .chain(
+                groups
+                    .tallies
+                    .iter()
+                    .flat_map(|t| t.requests.iter().copied()),
+            )
+            .chain(
+                hang.threads
+                    .iter()
+                    .filter_map(|t| Some(t.request.as_ref()?.object)),
+            )
+            .collect();
+        let mut seen = FxHashSet::default();
+        all.retain(|o| seen.insert(*o));
+        all
     }
 
-    fn request_row(&self, facts: &RequestFacts, chain: Option<String>, hang: &Hang) -> Request {
+    /// Requests that stand in the pool's queue: nothing of the application has run for them.
+    fn requests_not_started(&self) -> Vec<Addr> {
+        let servers = self.graph.helpers(Helper::ServerRequest);
+        let queued = self.graph.queues.items();
+        queued.filter(|item| servers.contains(item)).collect()
+    }
+
+    fn request_row(
+        &self,
+        facts: &RequestFacts,
+        chain: Option<&(String, Option<f64>)>,
+        hang: &Hang,
+    ) -> Request {
         let serving = hang
             .threads
             .iter()
             .find(|t| t.request.as_ref().is_some_and(|r| r.object == facts.object));
-        let age = facts.started.and_then(|s| self.clock.since_utc(s));
+        let at_least = chain.and_then(|(_, seconds)| *seconds);
+        let age = self
+            .request_seconds(facts)
+            .or_else(|| Some((at_least?, "no younger than the call that it waits for")));
         let mut row = Request {
-            age_seconds: age,
+            age_seconds: age.map(|(seconds, _)| seconds),
             method: facts.method.clone(),
             path: facts.path.clone(),
             route: facts.route.clone(),
             trace_id: facts.trace_id.clone(),
             connection: facts.connection.clone(),
-            chain,
+            chain: chain.map(|(id, _)| id.clone()),
             ..Request::default()
         };
         row.details
             .insert("object".into(), facts.object.to_string().into());
-        if age.is_some() {
-            let how = format!(
-                "start of the request's Activity, against {}",
-                self.clock.how
-            );
+        if let Some((_, start)) = age {
+            let how = format!("{start}, against {}", self.clock.how);
             row.details.insert("age_how".into(), how.into());
         }
         if let Some(thread) = serving {
@@ -61,18 +90,28 @@ impl Analysis<'_, '_> {
     }
 
     pub(crate) fn request_rows(&self, groups: &Groups, hang: &Hang) -> Vec<Request> {
-        let mut chains: FxHashMap<Addr, String> = FxHashMap::default();
+        let mut chains: FxHashMap<Addr, (String, Option<f64>)> = FxHashMap::default();
         for (group, tally) in groups.groups.iter().zip(&groups.tallies) {
             for request in &tally.requests {
-                chains.entry(*request).or_insert_with(|| group.id.clone());
+                let at_least = tally.at_least.get(request).copied();
+                chains
+                    .entry(*request)
+                    .or_insert_with(|| (group.id.clone(), at_least));
             }
         }
-        let facts = self
-            .requests_in_flight()
-            .filter_map(|o| requests::read(self.rt, o));
-        facts
-            .map(|r| self.request_row(&r, chains.get(&r.object).cloned(), hang))
-            .collect()
+        let served = self.requests_in_flight(groups, hang).into_iter();
+        let facts = served.filter_map(|o| requests::read(self.rt, o));
+        let mut rows: Vec<Request> = facts
+            .map(|r| self.request_row(&r, chains.get(&r.object), hang))
+            .collect();
+        let queued = self.requests_not_started().into_iter();
+        rows.extend(queued.filter_map(|o| {
+            let mut row = self.request_row(&requests::read(self.rt, o)?, None, hang);
+            let state = "not started: it stands in the thread pool's queue";
+            row.details.insert("state".into(), state.into());
+            Some(row)
+        }));
+        rows
     }
 }
 

@@ -21,7 +21,8 @@ pub(crate) fn endpoint(rt: &Runtime<'_>, socket: Addr, listens: bool) -> Option<
         .find_map(|e| endpoint_text(rt, e))
 }
 
-fn endpoint_text(rt: &Runtime<'_>, endpoint: Addr) -> Option<String> {
+/// An `EndPoint` in words.
+pub(crate) fn endpoint_text(rt: &Runtime<'_>, endpoint: Addr) -> Option<String> {
     let port = rt.field_i32(endpoint, "_port");
     if let Some(address) = rt.reference(endpoint, "_address") {
         let port = port.and_then(|p| u16::try_from(p).ok())?;

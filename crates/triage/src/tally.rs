@@ -1,19 +1,26 @@
 //! What the chains of a group have in common, counted chain by chain: groups show one of them only.
 
 use crate::analysis::Analysis;
-use crate::clock::{self, Clock};
+use crate::clients;
+use crate::clock::Clock;
 use crate::http;
 use crate::paths::Path;
+use crate::requests;
+use crate::since::{self, Since, is_http};
+use crate::timers::{Timer, due_text};
 use asynctriage_async_graph::NodeId;
 use asynctriage_dump::Addr;
 use asynctriage_report::{Leaf, LeafKind, Root, RootKind, Waiting};
 use rustc_hash::FxHashMap;
+use serde_json::json;
 
 /// Something outside of a method that it waits for and that others may wait for, too.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Dependency {
     /// A server that HttpClient talks to, by its origin.
     Http(String),
+    /// A database, cache, broker or gRPC server, as its leaf names it.
+    Service(String),
     /// An object: a semaphore, a channel, a task that several await.
     Object(Addr),
 }
@@ -27,8 +34,12 @@ pub(crate) struct Tally {
     pub(crate) leaves: FxHashMap<NodeId, u64>,
     /// The requests that they serve (protocol objects).
     pub(crate) requests: Vec<Addr>,
-    /// For how long they have waited, in seconds, of those that tell.
-    seconds: Vec<f64>,
+    /// For how long the requests have waited at least, of those whose wait tells.
+    pub(crate) at_least: FxHashMap<Addr, f64>,
+    /// For how long they have waited, of those that tell.
+    since: Vec<Since>,
+    /// Seconds until the timers fire that end them.
+    due: Vec<f64>,
 }
 
 /// One chain's part in it.
@@ -37,7 +48,8 @@ pub(crate) struct Note {
     dependency: Option<Dependency>,
     leaf: NodeId,
     request: Option<Addr>,
-    seconds: Option<f64>,
+    since: Option<Since>,
+    due: Option<f64>,
 }
 
 impl Note {
@@ -47,24 +59,27 @@ impl Note {
         leaf: &Leaf,
         root: Option<&Root>,
     ) -> Self {
-        let is_request = root.is_some_and(|r| r.kind == RootKind::HttpRequest);
-        let calls_http = matches!(
-            leaf.kind,
-            LeafKind::HttpResponse
-                | LeafKind::HttpConnectionPool
-                | LeafKind::HttpBody
-                | LeafKind::HttpRequestBody
-        );
-        let mut steps = analysis.steps(path).filter(|_| calls_http);
+        let is_request =
+            root.is_some_and(|r| matches!(r.kind, RootKind::HttpRequest | RootKind::GrpcCall));
+        let request = root
+            .filter(|_| is_request)
+            .and_then(|r| address(r.details.get("request")));
+        let timer = ending_timer(analysis, path, leaf);
+        let facts = request.and_then(|r| requests::read(analysis.rt, r));
         Self {
-            seconds: steps.find_map(|s| analysis.http_call_seconds(&analysis.captured(s))),
+            since: analysis.since(path, leaf.kind, timer, facts.as_ref()),
+            due: timer.and_then(|t| analysis.due_in(t)),
             dependency: dependency(analysis, leaf),
             leaf: path.leaf,
-            request: root
-                .filter(|_| is_request)
-                .and_then(|r| address(r.details.get("request"))),
+            request,
         }
     }
+}
+
+/// The timer that a chain waits for, or that limits its wait.
+fn ending_timer(analysis: &Analysis<'_, '_>, path: &Path, leaf: &Leaf) -> Option<Timer> {
+    let own = address(leaf.details.get("timer")).and_then(|at| analysis.timer_at(at));
+    own.or_else(|| analysis.time_limit(path, is_http(leaf.kind)))
 }
 
 impl Tally {
@@ -76,16 +91,45 @@ impl Tally {
             *n = n.saturating_add(1);
         }
         self.requests.extend(note.request);
-        self.seconds.extend(note.seconds);
+        if let (Some(request), Some((witness, seconds))) = (note.request, note.since)
+            && witness.is_own()
+        {
+            let longest = self.at_least.entry(request).or_default();
+            *longest = longest.max(seconds);
+        }
+        self.since.extend(note.since);
+        self.due.extend(note.due);
     }
 
     /// For how long the chains have waited; `None` when nothing tells.
     pub(crate) fn waiting(&self, clock: &Clock) -> Option<Waiting> {
-        let how = format!(
-            "start of the time limit of the HttpClient call, against {}",
-            clock.how
+        since::waiting(&self.since, clock)
+    }
+
+    /// Seconds until the last of the timers fires that end the chains.
+    pub(crate) fn last_due(&self) -> Option<f64> {
+        self.due.iter().copied().max_by(f64::total_cmp)
+    }
+
+    /// When the timers fire that end the chains, added to what they wait for.
+    pub(crate) fn note_due(&self, leaf: &mut Leaf, clock: &Clock) {
+        let Some(when) = due_text(&self.due, clock.is_floor) else {
+            return;
+        };
+        let own = matches!(leaf.kind, LeafKind::Delay | LeafKind::PeriodicTimer);
+        let text = if own {
+            format!(", {when}")
+        } else {
+            format!("; a time limit ends it, {when}")
+        };
+        leaf.text.push_str(&text);
+        let bound = |of: fn(f64, f64) -> f64| self.due.iter().copied().reduce(of);
+        leaf.details.insert(
+            "due_in_seconds".into(),
+            json!({ "min": bound(f64::min), "max": bound(f64::max) }),
         );
-        clock::waiting(self.seconds.clone(), &how)
+        let how = format!("start and due time of each timer, against {}", clock.how);
+        leaf.details.insert("due_how".into(), json!(how));
     }
 }
 
@@ -98,6 +142,10 @@ fn dependency(analysis: &Analysis<'_, '_>, leaf: &Leaf) -> Option<Dependency> {
         LeafKind::HttpResponse | LeafKind::HttpBody | LeafKind::HttpRequestBody => {
             let message = address(text("request"))?;
             http::origin_of(analysis.rt, message).map(Dependency::Http)
+        }
+        LeafKind::Database | LeafKind::Cache | LeafKind::MessageBroker | LeafKind::Grpc => {
+            let name = text(clients::DEPENDENCY)?.as_str()?;
+            Some(Dependency::Service(name.to_owned()))
         }
         LeafKind::Semaphore => address(text("semaphore")).map(Dependency::Object),
         LeafKind::ChannelWrite => address(text("channel")).map(Dependency::Object),
@@ -114,7 +162,6 @@ pub(crate) fn address(value: Option<&serde_json::Value>) -> Option<Addr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn addresses_come_back_from_details() {
@@ -130,7 +177,8 @@ mod tests {
             dependency: Some(Dependency::Object(Addr(object))),
             leaf: NodeId::new(leaf),
             request: None,
-            seconds: None,
+            since: None,
+            due: None,
         };
         let mut tally = Tally::default();
         for (object, leaf) in [(1, 1), (1, 2), (2, 2)] {

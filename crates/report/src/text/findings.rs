@@ -60,7 +60,7 @@ fn references(page: &mut Page<'_>, finding: &Finding, indent: &str) {
         finding
             .runbook
             .as_ref()
-            .map(|runbook| format!("runbook {runbook}")),
+            .map(|runbook| format!("asynctriage runbook {runbook}")),
     );
     if !finding.chains.is_empty() {
         parts.push(format!("see {}", finding.chains.join(" ")));

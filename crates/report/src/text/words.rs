@@ -45,7 +45,8 @@ pub(crate) fn bytes(n: u64) -> String {
     clippy::cast_sign_loss,
     reason = "saturates, and negative ages are cut at 0"
 )]
-pub(crate) fn duration(seconds: f64) -> String {
+#[must_use]
+pub fn duration(seconds: f64) -> String {
     if !seconds.is_finite() {
         return "an unknown time".to_owned();
     }

@@ -1,10 +1,11 @@
 //! What most chains and requests wait for in common.
 
-use super::{Draft, Facts, fact, listed, several, verb};
+use super::{Draft, Facts, fact, listed, part_waits, verb};
+use crate::clients::is_library;
 use crate::tally::{Dependency, Tally};
 use asynctriage_async_graph::NodeId;
 use asynctriage_report::{
-    ChainGroup, Confidence, Evidence, Finding, FindingKind, LeafKind, RootKind, Severity,
+    ChainGroup, Confidence, Evidence, Finding, FindingKind, LeafKind, RootKind, Severity, duration,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -129,22 +130,13 @@ fn describe(
     let by_kind = phases(parts);
     let severity = match (serving, dependency) {
         (1.., _) => Severity::Critical,
-        (0, Dependency::Http(_)) => Severity::Warning,
+        (0, Dependency::Http(_) | Dependency::Service(_)) => Severity::Warning,
         (0, Dependency::Object(_)) => Severity::Info,
     };
     let who = if serving > 0 {
-        format!(
-            "{} of {} {}",
-            requests.len(),
-            several(all_requests(facts) as u64, "request"),
-            verb(requests.len() as u64, "waits", "wait")
-        )
+        part_waits(requests.len() as u64, all_requests(facts) as u64, "request")
     } else {
-        format!(
-            "{count} of {} {}",
-            several(total, "chain"),
-            verb(count, "waits", "wait")
-        )
+        part_waits(count, total, "chain")
     };
     let mut routes: Vec<String> = parts
         .iter()
@@ -164,37 +156,42 @@ fn describe(
         format!(" Affected: {}.", listed(&routes))
     };
     let callers = callers(parts);
-    let oldest = parts
-        .iter()
-        .filter_map(|p| p.group.waiting_seconds.as_ref())
-        .max_by(|a, b| a.max.total_cmp(&b.max));
-    let since = oldest.map_or_else(String::new, |w| {
-        format!(
-            " The oldest call has been under way for {:.0} s ({}).",
-            w.max, w.how
-        )
-    });
-    let idle = facts.groups.idle_chains;
-    let note = if idle > 0 {
-        format!(
-            " {} of idle framework code {} not counted.",
-            several(idle, "chain"),
-            verb(idle, "is", "are")
-        )
-    } else {
-        String::new()
-    };
+    let since = since(parts);
     Draft {
         kind: FindingKind::Bottleneck,
         severity,
         confidence: if count == total { Confidence::Certain } else { Confidence::Likely },
         title: format!("{who} for {what}"),
-        text: format!("{}.{since}{callers}{routes}{note}", listed(&by_kind)),
-        next: "look whether that dependency answers (its own health, network, time limits); if it is slow, lower the time limit or shed load",
+        text: format!("{}.{since}{callers}{routes}", listed(&by_kind)),
+        next: match dependency {
+            Dependency::Object(_) => "look at who holds it and what that one waits for; the chains named here begin at it",
+            _ => "see whether it answers (ask it from this host, look at its own figures); while it does not, a shorter time limit or fewer calls at once keep the rest alive",
+        },
         runbook: "bottleneck",
         evidence: evidence(facts, parts),
     }
     .with_chains(parts.iter().map(|p| p.group.id.clone()).collect())
+}
+
+/// For how long the oldest chain has waited, and when a time limit ends the last one.
+fn since(parts: &[Part<'_>]) -> String {
+    let waits = parts
+        .iter()
+        .filter_map(|p| p.group.waiting_seconds.as_ref());
+    let oldest = waits.map(|w| w.max).max_by(f64::total_cmp);
+    let oldest = oldest.map(|s| format!("the oldest has waited for {}", duration(s)));
+    let limits = parts.iter().filter_map(|p| p.tally.last_due());
+    let limit = limits
+        .max_by(f64::total_cmp)
+        .filter(|s| *s > 0.0)
+        .map(|s| format!("time limits end them within {}", duration(s)));
+    let all: Vec<String> = oldest.into_iter().chain(limit).collect();
+    let mut text = all.join("; ");
+    if let Some(first) = text.get_mut(..1) {
+        first.make_ascii_uppercase();
+        text = format!(" {text}.");
+    }
+    text
 }
 
 /// The program's methods that wait for it, each the innermost of its chains.
@@ -204,7 +201,7 @@ fn callers(parts: &[Part<'_>]) -> String {
             .group
             .frames
             .iter()
-            .find(|f| !f.is_framework && f.await_index.is_some())?;
+            .find(|f| !f.is_framework && !is_library(&f.method) && f.await_index.is_some())?;
         let at = frame.await_index.map(|n| format!(" at await {n}"));
         let line = frame.file.as_ref().zip(frame.line);
         let line = line.map(|(file, line)| format!(" ({file}:{line})"));
@@ -221,12 +218,12 @@ fn callers(parts: &[Part<'_>]) -> String {
     if own.is_empty() {
         String::new()
     } else {
-        format!(" It is waited for in {}.", listed(&own))
+        format!(" The waiting calls stand in {}.", listed(&own))
     }
 }
 
 fn all_requests(facts: Facts<'_, '_, '_>) -> usize {
-    facts.a.requests_in_flight().count()
+    facts.a.requests_in_flight(facts.groups, facts.hang).len()
 }
 
 fn dependency_text(
@@ -235,7 +232,8 @@ fn dependency_text(
     parts: &[Part<'_>],
 ) -> String {
     match dependency {
-        Dependency::Http(origin) => format!("HttpClient {origin}"),
+        Dependency::Http(origin) => format!("calls of HttpClient to {origin}"),
+        Dependency::Service(name) => name.clone(),
         Dependency::Object(at) => {
             let leaf = parts
                 .first()
@@ -277,6 +275,9 @@ fn stage(kind: LeafKind) -> &'static str {
         LeafKind::HttpRequestBody => "until the request's body is sent",
         LeafKind::Semaphore => "to enter the semaphore",
         LeafKind::ChannelWrite => "for space in the channel",
+        LeafKind::Database | LeafKind::Cache | LeafKind::Grpc | LeafKind::MessageBroker => {
+            "for an answer"
+        }
         _ => "for it",
     }
 }

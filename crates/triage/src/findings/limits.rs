@@ -1,6 +1,7 @@
 //! Limits that are reached: semaphores, connection pools, bounded channels.
 
-use super::{Draft, Facts, collections, fact, listed, several, verb};
+use super::{Draft, Facts, collections, fact, listed, several, verb, waits};
+use crate::http::Unit;
 use crate::{channels, users};
 use asynctriage_async_graph::NodeId;
 use asynctriage_dump::Addr;
@@ -243,7 +244,7 @@ fn http_pools(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
     pools.sort_unstable_by_key(|(pool, w)| (std::cmp::Reverse(w.len()), *pool));
     let describe = |(at, waiters): (Addr, Vec<Addr>)| {
         let pool = facts.a.http_pools.get(waiters.first()?)?;
-        if pool.connections < pool.limit || pool.queued == 0 {
+        if pool.in_use < pool.limit || pool.queued == 0 {
             return None;
         }
         let tasks = waiters
@@ -257,26 +258,35 @@ fn http_pools(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
                 severity: Severity::Warning,
                 confidence: Confidence::Certain,
                 title: format!(
-                    "{} {} for a connection to {}: all {} are in use",
-                    several(queued, "request"),
-                    verb(queued, "waits", "wait"),
+                    "{} for {} to {}: all {} are in use",
+                    waits(queued, "request"),
+                    match pool.unit {
+                        Unit::Connection => "a connection",
+                        Unit::Stream(_) => "an HTTP/2 stream",
+                    },
                     pool.origin,
                     pool.limit
                 ),
                 text: format!(
-                    "{} of HttpClient {} for a connection to {}; the limit is {} (MaxConnectionsPerServer) and {} are in use.",
-                    several(queued, "request"),
-                    verb(queued, "waits", "wait"),
+                    "{} for one {} more to {}: {}, and {}.",
+                    waits(queued, "request"),
+                    pool.unit_text(),
                     pool.origin,
-                    pool.limit,
-                    pool.connections
+                    pool.use_text(),
+                    match pool.unit {
+                        Unit::Connection => "MaxConnectionsPerServer allows no more",
+                        Unit::Stream(_) => "the server allows no more per connection (more connections need EnableMultipleHttp2Connections)",
+                    }
                 ),
                 next: "look at what the requests that have a connection wait for: a slow server fills the pool; only then think of the limit",
                 runbook: "http-pool-exhausted",
                 evidence: vec![fact(
-                    format!("{} of {} connections, {} in the queue", pool.connections, pool.limit, pool.queued),
+                    format!("{}, {} in the queue", pool.use_text(), pool.queued),
                     Some(at),
-                    "HttpConnectionPool: _associatedHttp11ConnectionCount, _maxHttp11Connections, _http11RequestQueue",
+                    match pool.unit {
+                        Unit::Connection => "HttpConnectionPool: _associatedHttp11ConnectionCount, _maxHttp11Connections, _http11RequestQueue",
+                        Unit::Stream(_) => "HttpConnectionPool._http2RequestQueue; Http2Connection: _streamsInUse, _maxConcurrentStreams",
+                    },
                 )],
             }
             .with_chains(groups_of(facts, &ids)),
@@ -344,9 +354,8 @@ fn full_channels(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
                 },
                 confidence: Confidence::Likely,
                 title: format!(
-                    "Channel{name} is full ({items} of {capacity}): {} {}",
-                    several(count, "writer"),
-                    verb(count, "waits", "wait")
+                    "Channel{name} is full ({items} of {capacity}): {}",
+                    waits(count, "writer")
                 ),
                 text: format!(
                     "A bounded channel{name} holds {items} of {capacity} items, {}{by} {} for space; {consumer}.",

@@ -1,6 +1,6 @@
 //! Locks that threads wait for, and `Monitor.Wait`.
 
-use super::{Draft, Facts, fact, several, thread_titles, verb};
+use super::{Draft, Facts, fact, several, thread_titles, verb, waits};
 use crate::hang::{ThreadFacts, Wait};
 use crate::waits::ObjectWait;
 use asynctriage_clr::Lock;
@@ -160,9 +160,8 @@ fn contention(facts: Facts<'_, '_, '_>, lock: &Lock, threads: &[&ThreadFacts]) -
         severity,
         confidence: Confidence::Certain,
         title: format!(
-            "{} {} for the {} {}",
-            several(count, "thread"),
-            verb(count, "waits", "wait"),
+            "{} for the {} {}",
+            waits(count, "thread"),
             noun(facts, lock),
             owner.map_or_else(|| held.clone(), |o| format!("held by '{}'", o.name()))
         ),

@@ -249,6 +249,12 @@ pub(crate) fn waits(count: u64, one: &str) -> String {
     format!("{} {}", several(count, one), verb(count, "waits", "wait"))
 }
 
+/// `1 of 3 chains waits`, `2 of 3 chains wait`.
+pub(crate) fn part_waits(count: u64, total: u64, one: &str) -> String {
+    let verb = verb(count, "waits", "wait");
+    format!("{count} of {} {verb}", several(total, one))
+}
+
 /// The verb that goes with a number of things.
 pub(crate) fn verb<'t>(count: u64, one: &'t str, many: &'t str) -> &'t str {
     if count == 1 { one } else { many }

@@ -1,7 +1,7 @@
 //! The thread pool: starvation, and what stands in its queues.
 
 use super::blocked::place;
-use super::{Draft, Facts, fact, listed, several, verb};
+use super::{Draft, Facts, fact, listed, several, verb, waits};
 use crate::hang::{ThreadFacts, Wait};
 use crate::pool::PoolFacts;
 use asynctriage_report::{Confidence, Evidence, Finding, FindingKind, Severity};
@@ -76,14 +76,12 @@ fn starvation(facts: Facts<'_, '_, '_>, pool: &PoolFacts) -> Option<Finding> {
             severity: Severity::Critical,
             confidence: if all { Confidence::Certain } else { Confidence::Likely },
             title: format!(
-                "Thread pool starved: {count} of {workers} workers block, {} {}",
-                several(queued, "work item"),
-                verb(queued, "waits", "wait")
+                "Thread pool starved: {count} of {workers} workers block, {}",
+                waits(queued, "work item")
             ),
             text: format!(
-                "{count} of {workers} workers block synchronously{on}{place}; {} {} for a worker.{circle}{limit}",
-                several(queued, "work item"),
-                verb(queued, "waits", "wait")
+                "{count} of {workers} workers block synchronously{on}{place}; {} for a worker.{circle}{limit}",
+                waits(queued, "work item")
             ),
             next: "raise the pool's minimum (DOTNET_ThreadPool_ForceMinWorkerThreads) to get going again; make the blocking method async to cure it",
             runbook: "threadpool-starvation",

@@ -1,6 +1,6 @@
 //! Methods that could go on and do not.
 
-use super::{Draft, Facts, fact, several, verb};
+use super::{Draft, Facts, fact, several, verb, waits};
 use crate::pool::PoolFacts;
 use asynctriage_report::{Confidence, Finding, FindingKind, LeafKind, Severity};
 
@@ -49,9 +49,8 @@ pub(super) fn find(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
             confidence: Confidence::Possible,
             title: format!("{} could go on and {} not run", several(count, "method"), verb(count, "does", "do")),
             text: format!(
-                "What {} {} for is complete, but {} not resumed yet: {why}.",
-                several(count, "method"),
-                verb(count, "waits", "wait"),
+                "What {} for is complete, but {} not resumed yet: {why}.",
+                waits(count, "method"),
                 verb(count, "it is", "they are")
             ),
             next: "take a second dump some seconds later: the same chains there mean that the pool does not get to them",
