@@ -23,6 +23,7 @@ Examples:
   asynctriage hang.dmp --format json -o r.json the whole report for tools and tickets
   asynctriage tree hang.dmp                    all chains merged, from the requests inwards
   asynctriage show hang.dmp 7f12000010a0       one object of a chain
+  asynctriage runbook bottleneck               what a finding means and what to do about it
   asynctriage ./tree                           a dump whose name is that of a command
   zstdcat hang.zst | asynctriage -             a dump from a pipe, kept in TMPDIR meanwhile
 
@@ -68,6 +69,8 @@ pub(crate) enum Command {
     Show(ShowArgs),
     /// List the runtimes that can be read, and on what evidence
     Runtimes(RuntimesArgs),
+    /// Print a page of the runbook: what a finding means, how sure it is, what to do; without a name the list
+    Runbook(RunbookArgs),
     /// Learn from a runtime's files what the dumps of its processes lack
     Symbols(SymbolsArgs),
     /// Say what waits at the end of a recording of the async profiler (.NET 11), and how far that can be relied on
@@ -119,6 +122,7 @@ impl Command {
             Self::Heap(args) => &args.output,
             Self::Show(args) => &args.output,
             Self::Runtimes(args) => &args.output,
+            Self::Runbook(args) => &args.output,
             Self::Trace(args) => &args.output,
             Self::Observe(args) => &args.output,
             Self::Symbols(_) => return 0,
@@ -242,6 +246,16 @@ pub(crate) struct ShowArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RuntimesArgs {
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Which page to print.
+#[derive(Debug, Args)]
+pub(crate) struct RunbookArgs {
+    /// The page: the name that findings give, or hang, crash, oom or capture
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

@@ -11,6 +11,7 @@ mod observe;
 mod output;
 mod progress;
 mod recipe;
+mod runbook;
 mod symbols;
 mod trace;
 
@@ -61,6 +62,7 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
         Command::Heap(args) => commands::heap(args),
         Command::Show(args) => commands::show(args),
         Command::Runtimes(args) => commands::runtimes(args),
+        Command::Runbook(args) => runbook::runbook(args),
         Command::Symbols(args) => symbols::symbols(args),
         Command::Trace(args) => trace::trace(args),
         Command::Collect(args) => collect::collect(args),
