@@ -6,6 +6,7 @@
 
 mod bench;
 mod ci;
+mod core_names;
 mod fuzz;
 mod r2r_table;
 mod schema;
@@ -37,12 +38,17 @@ const TASKS: &[Task] = &[
     (
         "schema",
         schema::run,
-        "write crates/report/schema.json; with --check only compare",
+        "write the JSON schemas in crates/report; with --check only compare",
     ),
     (
         "r2r-table",
         r2r_table::run,
         "DIR...: write the built-in list of suspension points from a runtime's folders (users: `asynctriage symbols add`)",
+    ),
+    (
+        "core-names",
+        core_names::run,
+        "DUMP...: write the list of names of System.Private.CoreLib's builds",
     ),
     (
         "trim",
@@ -76,7 +82,7 @@ fn main() -> Result<()> {
 fn help() -> String {
     let lines: Vec<_> = TASKS
         .iter()
-        .map(|(name, _, help)| format!("  {name:10}{help}"))
+        .map(|(name, _, help)| format!("  {name:12}{help}"))
         .collect();
     lines.join("\n")
 }

@@ -92,6 +92,9 @@ impl Runtime<'_> {
         } else {
             ""
         };
+        let lent = self.core_names.as_ref().map_or_else(String::new, |names| {
+            format!("; the names of System.Private.CoreLib are {}", names.from)
+        });
         vec![Gap {
             section: "names",
             place: match absent.len() {
@@ -99,7 +102,7 @@ impl Runtime<'_> {
                 count => format!("{count} modules, such as {}", first.file_name()),
             },
             why: format!(
-                "the dump, of kind {}, holds no metadata there{tried}: types are shown as module and token, and what depends on the names of types is missing",
+                "the dump, of kind {}, holds no metadata there{tried}: types are shown as module and token, and what depends on the names of types is missing{lent}",
                 self.dump.kind
             ),
             remedy: format!(

@@ -233,7 +233,7 @@ layouts! {
         class = "EEClassOrCanonMT", per_inst = "PerInstInfo", interfaces = "InterfaceMap", interface_count = "NumInterfaces"; flags2 = "MTFlags2", rid16 = "TypeDefRid16"
     }
     ClassLayout = "EEClass" {
-        method_table = "MethodTable", field_list = "FieldDescList";
+        method_table = "MethodTable", field_list = "FieldDescList"; chunks = "MethodDescChunk",
         instance_fields = "NumInstanceFields", static_fields = "NumStaticFields", packed = "PackedFieldsOffset"
     }
     FieldDescLayout = "FieldDesc" { dword1 = "DWord1", dword2 = "DWord2", size = "Size" }
@@ -267,7 +267,7 @@ layouts! {
     CodeHeaderLayout = "RealCodeHeader" { debug_info = "DebugInfo", method_desc = "MethodDesc" }
     BucketLayout = "Bucket" { keys = "Keys", values = "Values", size = "Size" }
     MethodDescLayout = "MethodDesc" { row = "Flags3AndTokenRemainder", chunk_index = "ChunkIndex", flags = "Flags" }
-    ChunkLayout = "MethodDescChunk" { method_table = "MethodTable", row = "FlagsAndTokenRange", head = "HeadSize" }
+    ChunkLayout = "MethodDescChunk" { method_table = "MethodTable", row = "FlagsAndTokenRange", head = "HeadSize", next = "Next" }
     InstantiatedLayout = "InstantiatedMethodDesc" { args = "PerInstInfo", count = "NumGenericArgs" }
     DynamicMethodLayout = "DynamicMethodDesc" { name = "MethodName" }
 }

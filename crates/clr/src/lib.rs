@@ -18,6 +18,7 @@ mod absent;
 mod anchor;
 mod bodies;
 mod code;
+mod core_names;
 mod descriptor;
 mod exceptions;
 mod gap;
@@ -39,9 +40,10 @@ mod version;
 
 pub use asynctriage_image::pe::CodeView;
 pub use code::{
-    AsyncPoint, Bound, Code, CodeKind, DebugInfo, GENERIC_CONTEXT, ImageFile, ImagePoint, IndexFrom,
-    MethodKind, MethodRef, NamedBy, ResumePoint, PointLists, pack_image_points,
+    AsyncPoint, Bound, Code, CodeKind, DebugInfo, GENERIC_CONTEXT, ImageFile, ImagePoint,
+    IndexFrom, MethodKind, MethodRef, NamedBy, PointLists, ResumePoint, pack_image_points,
 };
+pub use core_names::{CoreLibBuild, pack_core_names};
 pub use exceptions::{Exception, ThrowFrame};
 pub use gap::Gap;
 pub use heap::{

@@ -15,17 +15,35 @@ const METADATA_HEAD: u32 = 16;
 /// Maps that hang behind one another for one module; real ones have one or two.
 const MAX_MAPS: usize = 4096;
 
-/// Metadata inside the dump.
+/// Metadata inside the dump, or made from what is known of a module.
 pub struct DumpSource<'d> {
-    memory: &'d dyn Memory,
-    start: Addr,
+    place: Place<'d>,
     len: u32,
+}
+
+/// Where metadata is.
+enum Place<'d> {
+    Dump(&'d dyn Memory, Addr),
+    Made(Arc<[u8]>),
+}
+
+impl<'d> DumpSource<'d> {
+    fn made(bytes: &Arc<[u8]>) -> Self {
+        Self {
+            place: Place::Made(Arc::clone(bytes)),
+            len: u32::try_from(bytes.len()).unwrap_or(0),
+        }
+    }
 }
 
 impl std::fmt::Debug for DumpSource<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let start = match &self.place {
+            Place::Dump(_, start) => Some(start),
+            Place::Made(_) => None,
+        };
         f.debug_struct("DumpSource")
-            .field("start", &self.start)
+            .field("start", &start)
             .field("len", &self.len)
             .finish_non_exhaustive()
     }
@@ -39,7 +57,10 @@ impl Source for DumpSource<'_> {
     fn read(&self, offset: u64, out: &mut [u8]) -> bool {
         let end = offset.checked_add(out.len() as u64);
         end.is_some_and(|e| e <= u64::from(self.len))
-            && self.memory.read_into(self.start + offset, out)
+            && match &self.place {
+                Place::Dump(memory, start) => memory.read_into(*start + offset, out),
+                Place::Made(bytes) => Source::read(&**bytes, offset, out),
+            }
     }
 }
 
@@ -89,8 +110,7 @@ impl<'d> Runtime<'d> {
         let place = image.as_ref().and_then(PeImage::metadata);
         let metadata = place.and_then(|(start, len)| {
             let source = DumpSource {
-                memory: self.memory,
-                start,
+                place: Place::Dump(self.memory, start),
                 len,
             };
             Metadata::parse(source).ok()
@@ -103,6 +123,9 @@ impl<'d> Runtime<'d> {
             .is_none()
             .then(|| self.absent(addr, other_build))
             .flatten();
+        let learnt = self.core_names.as_ref();
+        let learnt = learnt.filter(|_| addr == self.globals.core_lib && metadata.is_none());
+        let metadata = metadata.or_else(|| Metadata::parse(DumpSource::made(&learnt?.bytes)).ok());
         let name = metadata
             .as_ref()
             .and_then(|m| m.assembly_name().or_else(|| m.module_name()))

@@ -1,6 +1,7 @@
 //! Finding CoreCLR in a dump and making sure that the layouts fit before anything is believed.
 
 use crate::code::CodeCache;
+use crate::core_names::{self, CoreNames};
 use crate::descriptor::Descriptor;
 use crate::gap::Gap;
 use crate::layout::{Layout, MissingField, Offsets};
@@ -109,6 +110,8 @@ pub struct Runtime<'d> {
     /// Suspension points besides those that come with the tool.
     pub(crate) points: crate::code::PointLists,
     pub(crate) startup_gaps: Vec<Gap>,
+    /// The names of CoreLib where its metadata is missing.
+    pub(crate) core_names: Option<CoreNames>,
     /// Native images with their unwind tables, read when the first stack is walked.
     pub(crate) native: OnceLock<Native<'d>>,
 }
@@ -269,8 +272,27 @@ impl<'d> Runtime<'d> {
             code: CodeCache::default(),
             points: crate::code::PointLists::default(),
             startup_gaps: Vec::new(),
+            core_names: None,
             native: OnceLock::new(),
         }
+        .with_core_names()
+    }
+
+    /// Learns the names of CoreLib where its metadata is missing.
+    fn with_core_names(mut self) -> Self {
+        if self.core_lib().metadata.is_some() {
+            return self;
+        }
+        if let Some(names) = core_names::learn(&self) {
+            self.checks
+                .push(format!("names of System.Private.CoreLib {}", names.from));
+            self.core_names = Some(names);
+            // what was read so far was read without names
+            self.types = TypeCache::default();
+            self.modules = ModuleCache::default();
+            self.code = CodeCache::default();
+        }
+        self
     }
 
     /// The memory of the process.

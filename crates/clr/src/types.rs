@@ -231,7 +231,7 @@ impl Runtime<'_> {
     }
 
     /// The MethodTable that shared code is compiled for: itself unless bit 0 of the EEClass word says otherwise.
-    fn canonical(&self, mt: Addr) -> Option<Addr> {
+    pub(crate) fn canonical(&self, mt: Addr) -> Option<Addr> {
         let word = self.memory.ptr(mt + self.offsets.method_table.class)?;
         Some(if word.0 & 1 == 0 { mt } else { word.without(1) })
     }
