@@ -1,9 +1,10 @@
 //! Small dumps for the repository: only what an analysis reads.
 
 use anyhow::{Context, Result, bail};
+use asynctriage_clr::Runtime;
 use asynctriage_dump::{Dump, OpenOptions};
 use asynctriage_report::{Report, json};
-use asynctriage_triage::{Options, analyse};
+use asynctriage_triage::{Analysis, Options, analyse};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
@@ -49,7 +50,10 @@ fn report(dump: &Dump) -> Result<String> {
         dump: Default::default(),
         ..analyse(dump, &options)?
     };
-    Ok(json(&report)?)
+    let runtime = Runtime::open(dump)?;
+    // recordings are joined by these
+    let numbered = Analysis::new(&runtime).dispatchers();
+    Ok(format!("{}{numbered:#?}", json(&report)?))
 }
 
 fn first_difference(before: &str, after: &str) -> Option<String> {

@@ -198,7 +198,7 @@ impl EndedBits {
 
 /// The ids of dispatchers that ended: a few bits each, since ids come from a counter and lie close together.
 #[derive(Clone, Debug, Default)]
-struct Ended {
+pub(crate) struct Ended {
     /// By family and id / 64: which ids ended, which of them faulted, which ran on several threads.
     pages: FxHashMap<(Family, u64), [u64; 3]>,
 }
@@ -210,6 +210,17 @@ impl Ended {
         for (word, set) in page.iter_mut().zip([true, bits.faulted, bits.many_threads]) {
             *word = if set { *word | bit } else { *word & !bit };
         }
+    }
+
+    /// How one ended; `None` when it did not, or is not among them.
+    pub(crate) fn state(&self, family: Family, id: u64) -> Option<State> {
+        let [ended, faulted, many] = self.pages.get(&(family, id >> 6))?;
+        let bit = 1_u64.wrapping_shl((id & 63) as u32);
+        let bits = EndedBits {
+            faulted: *faulted & bit != 0,
+            many_threads: *many & bit != 0,
+        };
+        (*ended & bit != 0).then(|| bits.state())
     }
 
     fn remove(&mut self, family: Family, id: u64) -> Option<EndedBits> {
@@ -341,6 +352,7 @@ impl Dispatchers {
         }
         Left {
             dispatchers: left,
+            ended: self.ended,
             totals: self.totals,
             fork_depths: self.fork_depths,
             not_followed: self.not_followed,
@@ -352,6 +364,7 @@ impl Dispatchers {
 #[derive(Debug)]
 pub(crate) struct Left {
     pub(crate) dispatchers: Vec<Dispatcher>,
+    pub(crate) ended: Ended,
     pub(crate) totals: [Totals; 2],
     pub(crate) fork_depths: BTreeMap<u32, u64>,
     pub(crate) not_followed: u64,
@@ -376,6 +389,8 @@ mod tests {
         assert_eq!((again.creates, again.many_threads), (1, true));
         again.creates += 1;
         let left = all.finish(&mut identities);
+        assert_eq!(left.ended.state(RA, 7), Some(State::Completed));
+        assert_eq!(left.ended.state(RA, 8), None, "it lives again");
         assert_eq!(left.totals[0].total, 3);
         assert_eq!(left.totals[0].states[&State::Completed], 3);
         assert_eq!(left.totals[0].more_than_one_thread, 1);

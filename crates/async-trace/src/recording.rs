@@ -2,7 +2,7 @@
 //! of all of them in the order of time, one batch of each context decoded at a time.
 
 use crate::batch::{self, Decoded, Header, Metadata, Outer, Record, SyncClock};
-use crate::dispatchers::{Dispatcher, Left, Moment, State, Totals};
+use crate::dispatchers::{Dispatcher, Ended, Left, Moment, State, Totals};
 use crate::frames::FrameLists;
 use crate::identities::{Breach, Identities, Identity, RecordRef};
 use crate::reject::{Rejected, Rejection};
@@ -89,6 +89,7 @@ pub struct AsyncTrace<'a> {
     pub fork_depths: BTreeMap<u32, u64>,
     /// Dispatchers that did not end, and those with something wrong about them, by family and id.
     pub dispatchers: Vec<Dispatcher>,
+    pub(crate) ended: Ended,
     /// Resumes of dispatchers above the limit on those that are followed.
     pub not_followed: u64,
     /// Records that mean an activation which is not there, by family.
@@ -102,6 +103,25 @@ pub struct AsyncTrace<'a> {
 }
 
 impl AsyncTrace<'_> {
+    /// The dispatcher of that id, when it is one of [`Self::dispatchers`].
+    #[must_use]
+    pub fn find(&self, family: Family, id: u64) -> Option<&Dispatcher> {
+        let key = (family, id);
+        let place = self
+            .dispatchers
+            .binary_search_by_key(&key, |d| (d.family, d.id));
+        self.dispatchers.get(place.ok()?)
+    }
+
+    /// How the dispatcher of that id ended; `None` when it did not, or no record names it.
+    #[must_use]
+    pub fn ended(&self, family: Family, id: u64) -> Option<State> {
+        match self.find(family, id) {
+            Some(dispatcher) => Some(dispatcher.state).filter(|s| s.is_end()),
+            None => self.ended.state(family, id),
+        }
+    }
+
     /// Records of a kind.
     #[must_use]
     pub fn records_of(&self, kind: Kind) -> u64 {
@@ -426,6 +446,7 @@ impl<'a> Run<'a> {
         }
         let Left {
             dispatchers,
+            ended,
             totals,
             fork_depths,
             not_followed,
@@ -447,6 +468,7 @@ impl<'a> Run<'a> {
             totals,
             fork_depths,
             dispatchers,
+            ended,
             not_followed,
             orphans: books.orphans,
             first_orphan: books.first_orphan,

@@ -206,7 +206,7 @@ fn read(path: &Path) -> Result<Dump, CliError> {
     })
 }
 
-fn open(path: &Path, files: &FileArgs) -> Result<Dump, CliError> {
+pub(crate) fn open(path: &Path, files: &FileArgs) -> Result<Dump, CliError> {
     let mut dump = read(path)?;
     let with_folders = files
         .module_path
@@ -218,7 +218,7 @@ fn open(path: &Path, files: &FileArgs) -> Result<Dump, CliError> {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn no_runtime(error: RuntimeError) -> CliError {
+pub(crate) fn no_runtime(error: RuntimeError) -> CliError {
     CliError::new(Exit::NoRuntime, error.to_string(), error.remedy())
 }
 

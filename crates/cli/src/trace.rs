@@ -1,16 +1,18 @@
 //! `asynctriage trace`: what a recording of the async profiler says.
 
 use crate::args::{Format, TraceArgs};
-use crate::commands::print;
+use crate::commands::{no_runtime, open, print};
 use crate::errors::CliError;
 use crate::exit::Exit;
 use crate::output::Destination;
 use crate::progress::Progress;
 use asynctriage_dump::{OpenOptions, PlainFile};
 use asynctriage_report::{self as report, TraceRecord, TraceVerdict};
-use asynctriage_triage::trace::{self, TraceOptions};
+use asynctriage_triage::Options;
+use asynctriage_triage::trace::{self, DumpSide, TraceOptions};
 use std::io;
 use std::ops::ControlFlow;
+use std::path::Path;
 
 /// The report of a recording, or its records one by one.
 pub(crate) fn trace(args: &TraceArgs) -> Result<Exit, CliError> {
@@ -25,8 +27,16 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<Exit, CliError> {
         members: if args.all { usize::MAX } else { args.limit },
         markers: args.markers.clone(),
     };
-    let mut report =
-        trace::trace(file.bytes(), &options).map_err(|e| unreadable(args, e.remedy(), e))?;
+    let dump = args.dump.as_deref().map(|dump| dump_side(args, dump));
+    let dump = dump.transpose()?;
+    let read = match &dump {
+        Some(dump) => trace::joined(file.bytes(), &options, dump),
+        None => trace::trace(file.bytes(), &options),
+    };
+    let mut report = read.map_err(|e| unreadable(args, e.remedy(), e))?;
+    if let Some((join, dump)) = report.join.as_mut().zip(args.dump.as_ref()) {
+        join.dump = dump.display().to_string();
+    }
     report.file = args.file.display().to_string();
     drop(progress);
     print(&destination, &args.output, args.all, &report, report::trace)?;
@@ -34,6 +44,17 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<Exit, CliError> {
         return Ok(Exit::Incomplete);
     }
     Ok(Exit::Written)
+}
+
+/// The dump that the recording is joined with.
+fn dump_side(args: &TraceArgs, dump: &Path) -> Result<DumpSide, CliError> {
+    let options = Options {
+        idle_too: args.all,
+        // symbols often lie beside the images
+        symbols: [args.symbols.as_slice(), &args.files.module_path].concat(),
+        ..Options::default()
+    };
+    DumpSide::read(&open(dump, &args.files)?, &options).map_err(no_runtime)
 }
 
 /// Every record in a line.

@@ -9,6 +9,9 @@ use asynctriage_async_graph::NodeId;
 use asynctriage_dump::Addr;
 use std::sync::Arc;
 
+/// Frames of state machines that are listed: the profiler records no more.
+const MAX_FRAMES: usize = 255;
+
 /// How the methods of an operation are compiled: the two families count their dispatchers apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DispatcherFamily {
@@ -87,13 +90,31 @@ impl Analysis<'_, '_> {
             .rt
             .field_u32(holder, "_dispatcherId")
             .filter(|id| *id != 0)?;
-        let frames = steps_of(&self.graph, node);
+        let frames = self.machines_above(node);
+        let frames = frames.iter().flat_map(|n| steps_of(&self.graph, *n));
         Some(Dispatcher {
             family: DispatcherFamily::StateMachine,
             id,
             holder,
             frames: frames.filter_map(|s| self.dispatcher_frame(s)).collect(),
         })
+    }
+
+    /// A state machine and those that await it one after another, as long as each is awaited by one other.
+    fn machines_above(&self, innermost: NodeId) -> Vec<NodeId> {
+        let mut out = vec![innermost];
+        while let Some(last) = out.last().filter(|_| out.len() < MAX_FRAMES) {
+            let mut waiters = self.graph.waiters(*last);
+            match (waiters.next(), waiters.next()) {
+                (Some(next), None)
+                    if self.graph.machines.contains_key(&next) && !out.contains(&next) =>
+                {
+                    out.push(next);
+                }
+                _ => break,
+            }
+        }
+        out
     }
 
     fn dispatcher_frame(&self, step: Step<'_>) -> Option<DispatcherFrame> {

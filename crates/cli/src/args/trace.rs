@@ -1,6 +1,6 @@
 //! The command line of `asynctriage trace`.
 
-use super::OutputArgs;
+use super::{FileArgs, OutputArgs};
 use asynctriage_triage::trace::MarkerSpec;
 use clap::Args;
 use std::path::PathBuf;
@@ -14,6 +14,14 @@ pub(crate) struct TraceArgs {
     /// name of a field; the first field of each event names the operation
     #[arg(long, value_name = "PROVIDER[:EVENT=STAGE,...]")]
     pub(crate) markers: Option<MarkerSpec>,
+    /// Join the recording with a dump of the same process: history of each waiting chain
+    #[arg(long, value_name = "DUMP", conflicts_with = "records")]
+    pub(crate) dump: Option<PathBuf>,
+    /// Look for symbol files of the dump in DIR, too; repeat for more
+    #[arg(long, value_name = "DIR", requires = "dump")]
+    pub(crate) symbols: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) files: FileArgs,
     /// List every record of the async profiler with its place in the file; as JSON, one object a line
     #[arg(long)]
     pub(crate) records: bool,

@@ -144,7 +144,7 @@ pub struct TraceHorizon {
     /// In UTC as RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
-    /// Seconds before the last record.
+    /// Seconds before the end of the recording.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds_before_end: Option<f64>,
     /// What it rests on.
@@ -167,7 +167,7 @@ pub struct TraceChain {
     /// Since when the oldest has been in that state, in UTC as RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_seen: Option<String>,
-    /// For how long they have been in that state, up to the last record of the recording.
+    /// For how long they have been in that state, up to the end of the recording: its last event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_seconds: Option<Waiting>,
     /// The frames, innermost first; `null` when the recording has none for this state.
@@ -259,7 +259,7 @@ pub struct TraceRecordRef {
 }
 
 /// The file as a container of events.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct TraceContainer {
@@ -267,6 +267,12 @@ pub struct TraceContainer {
     pub trace_version: String,
     /// When the session began, in UTC as RFC 3339.
     pub start: String,
+    /// When the last event was written, in UTC as RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end: Option<String>,
+    /// Seconds between them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
     /// Ticks in a second.
     pub frequency: u64,
     /// Bytes of a pointer in the process.

@@ -74,7 +74,8 @@ fn rest(page: &mut Page<'_>, groups: &[&ChainGroup]) {
     }
 }
 
-fn one(page: &mut Page<'_>, group: &ChainGroup) {
+/// The wait, the frames outwards, the root.
+pub(super) fn without_members(page: &mut Page<'_>, group: &ChainGroup) {
     headline(page, group);
     waiting(page, group);
     frames(page, &group.frames);
@@ -92,6 +93,10 @@ fn one(page: &mut Page<'_>, group: &ChainGroup) {
         let spans = [page.span(Role::Dim, "nothing waits for it")];
         page.line("    └ ", "        ", &spans);
     }
+}
+
+fn one(page: &mut Page<'_>, group: &ChainGroup) {
+    without_members(page, group);
     if let Some(kept) = group.retained_bytes.filter(|b| *b > 0) {
         let each = if group.count > 1 { "in all" } else { "alone" };
         let text = format!("keeps {} alive {each}", bytes(kept));

@@ -105,11 +105,9 @@ fn waiting(group: &Group<'_>, times: &Times) -> Option<report::Waiting> {
         median: *seconds.get(seconds.len() / 2)?,
         max: *seconds.last()?,
         how: match group.state {
-            State::SuspendedAtCreate => {
-                "from the create record to the last record of the recording"
-            }
-            State::Running => "from the resume record to the last record of the recording",
-            _ => "from the suspend record to the last record of the recording",
+            State::SuspendedAtCreate => "from the create record to the end of the recording",
+            State::Running => "from the resume record to the end of the recording",
+            _ => "from the suspend record to the end of the recording",
         }
         .to_owned(),
     })

@@ -10,10 +10,18 @@ use asynctriage_report as report;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-pub(super) fn container(header: &Header, summary: &Summary) -> report::TraceContainer {
+pub(super) fn container(
+    header: &Header,
+    summary: &Summary,
+    times: &Times,
+) -> report::TraceContainer {
     report::TraceContainer {
         trace_version: header.version.to_string(),
         start: header.start.to_string(),
+        end: times.end.and_then(|ticks| times.utc(ticks)),
+        seconds: times
+            .end
+            .and_then(|ticks| times.clock.seconds(header.start_ticks, ticks)),
         frequency: header.frequency,
         pointer_size: header.pointer_size,
         pid: header.pid,

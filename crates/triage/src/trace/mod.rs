@@ -84,14 +84,13 @@ fn read(
     let mut methods = Methods::default();
     let mut tpl = TplRecording::new();
     let mut markers = options.markers.clone().map(MarkerRecording::new);
-    let (mut last_tpl, mut events) = (0, trace.events());
+    let (mut end, mut events) = (None, trace.events());
     for event in &mut events {
-        if take(&event, &mut recording) {
-            continue;
-        }
-        if tpl.push(&event) {
-            last_tpl = event.timestamp.max(last_tpl);
-        } else if !markers.as_mut().is_some_and(|m| m.push(&event)) {
+        end = end.max(Some(event.timestamp));
+        let is_taken = take(&event, &mut recording)
+            || tpl.push(&event)
+            || markers.as_mut().is_some_and(|m| m.push(&event));
+        if !is_taken {
             methods.add(&event);
         }
     }
@@ -100,7 +99,8 @@ fn read(
         summary: events.summary(),
         methods: methods.into_ranges(),
         bytes: trace.len(),
-        tpl: (!tpl.is_empty()).then(|| (tpl.finish(), last_tpl)),
+        end,
+        tpl: (!tpl.is_empty()).then(|| tpl.finish()),
         markers: markers.map(MarkerRecording::finish),
     };
     Ok(report(&read, recording, options, dump))
@@ -112,8 +112,9 @@ struct Read {
     summary: Summary,
     methods: MethodRanges,
     bytes: u64,
-    /// With the time of the last event of the task library.
-    tpl: Option<(Tpl, u64)>,
+    /// The last event, in ticks.
+    end: Option<u64>,
+    tpl: Option<Tpl>,
     markers: Option<Markers>,
 }
 
@@ -151,20 +152,17 @@ fn report(
             .iter()
             .map(|(flag, _)| flag.to_string())
             .collect(),
-        completeness: completeness(&judgement, trace.as_ref(), &times),
+        completeness: completeness(&judgement, &times),
         chains: trace.as_ref().map_or_else(Vec::new, |trace| {
             chains::groups(trace, &read.methods, &times, options)
         }),
-        container: figures::container(&read.header, &read.summary),
+        container: figures::container(&read.header, &read.summary, &times),
         events_by_provider: read.summary.events_by_provider.clone(),
         methods: figures::methods(read.methods.methods()),
         async_profile: trace
             .as_ref()
             .map(|trace| figures::profile(trace, &read.methods, &times)),
-        tpl: read
-            .tpl
-            .as_ref()
-            .map(|(tpl, last)| others::tpl(tpl, *last, &times)),
+        tpl: read.tpl.as_ref().map(|tpl| others::tpl(tpl, &times)),
         markers: read.markers.as_ref().map(others::markers),
         join: trace
             .as_ref()
@@ -197,6 +195,7 @@ fn times(read: &Read, trace: Option<&AsyncTrace<'_>>) -> Times {
     Times::new(
         Clock::new(read.header.frequency, known.collect()),
         trace.and_then(|t| t.span),
+        read.end,
         read.header.clone(),
     )
 }
@@ -211,11 +210,7 @@ fn verdict(judgement: &Judgement) -> report::TraceVerdict {
     }
 }
 
-fn completeness(
-    judgement: &Judgement,
-    trace: Option<&AsyncTrace<'_>>,
-    times: &Times,
-) -> report::Completeness {
+fn completeness(judgement: &Judgement, times: &Times) -> report::Completeness {
     let flags = judgement
         .flags
         .iter()
@@ -228,9 +223,7 @@ fn completeness(
     let horizon = judgement.horizon.map(|horizon| report::TraceHorizon {
         ticks: horizon.time,
         time: times.utc(horizon.time),
-        seconds_before_end: trace
-            .and_then(|t| t.span)
-            .and_then(|(_, end)| times.clock.seconds(horizon.time, end)),
+        seconds_before_end: times.until_end(horizon.time),
         why: horizon.why.to_owned(),
     });
     report::Completeness {

@@ -34,8 +34,8 @@ fn group(group: &OutOfOrder) -> report::MarkerGroup {
     }
 }
 
-/// `end` is the time of the last event of the task library, in ticks.
-pub(super) fn tpl(tpl: &Tpl, end: u64, times: &Times) -> report::TplReport {
+/// What the task library's events say of waits.
+pub(super) fn tpl(tpl: &Tpl, times: &Times) -> report::TplReport {
     report::TplReport {
         by_event: tpl.by_event.clone(),
         operations: tpl.operations,
@@ -43,14 +43,13 @@ pub(super) fn tpl(tpl: &Tpl, end: u64, times: &Times) -> report::TplReport {
         pending_waits: tpl.pending_waits,
         without_wait: tpl.without_wait,
         undecoded: tpl.undecoded,
-        pending_chains_leaf_first: tpl.chains.iter().map(|c| chain(c, end, times)).collect(),
+        pending_chains_leaf_first: tpl.chains.iter().map(|c| chain(c, times)).collect(),
         chains_left_out: tpl.more_chains,
     }
 }
 
-fn chain(chain: &PendingChain, end: u64, times: &Times) -> report::TplChain {
+fn chain(chain: &PendingChain, times: &Times) -> report::TplChain {
     let (first, last) = chain.since;
-    let seconds = |since| times.clock.seconds(since, end).map(|s| s.max(0.0));
     report::TplChain {
         count: chain.count,
         names: chain.names.clone(),
@@ -58,7 +57,7 @@ fn chain(chain: &PendingChain, end: u64, times: &Times) -> report::TplChain {
         cycle: chain.cycle,
         leaves: chain.leaves.iter().map(|task| task.0).collect(),
         first_seen: times.utc(first),
-        longest_seconds: seconds(first),
-        shortest_seconds: seconds(last),
+        longest_seconds: times.until_end(first),
+        shortest_seconds: times.until_end(last),
     }
 }

@@ -10,14 +10,22 @@ pub(super) struct Times {
     pub(super) clock: Clock,
     /// First and last record, in ticks.
     pub(super) span: Option<(u64, u64)>,
+    /// The end of the recording, in ticks: its last record or event of any kind, such as the rundown when it was stopped.
+    pub(super) end: Option<u64>,
     header: Header,
 }
 
 impl Times {
-    pub(super) fn new(clock: Clock, span: Option<(u64, u64)>, header: Header) -> Self {
+    pub(super) fn new(
+        clock: Clock,
+        span: Option<(u64, u64)>,
+        last_event: Option<u64>,
+        header: Header,
+    ) -> Self {
         Self {
             clock,
             span,
+            end: last_event.max(span.map(|(_, last)| last)),
             header,
         }
     }
@@ -31,10 +39,9 @@ impl Times {
         text(nanos)
     }
 
-    /// Seconds from `ticks` to the last record.
+    /// Seconds from `ticks` to the end of the recording.
     pub(super) fn until_end(&self, ticks: u64) -> Option<f64> {
-        let (_, end) = self.span?;
-        self.clock.seconds(ticks, end).map(|s| s.max(0.0))
+        self.clock.seconds(ticks, self.end?).map(|s| s.max(0.0))
     }
 
     pub(super) fn moment(&self, moment: Moment) -> report::TraceMoment {

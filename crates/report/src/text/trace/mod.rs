@@ -49,10 +49,16 @@ fn header(page: &mut Page<'_>, report: &TraceReport) {
     let mut about = Vec::new();
     about.extend(report.container.pid.map(|pid| format!("process {pid}")));
     if !report.container.start.is_empty() {
-        about.push(format!("session from {}", report.container.start));
+        let lasted = report
+            .container
+            .seconds
+            .map(|s| format!(" for {}", precise(s)));
+        let start = &report.container.start;
+        about.push(format!(
+            "recorded from {start}{}",
+            lasted.unwrap_or_default()
+        ));
     }
-    let recorded = report.async_profile.as_ref().and_then(|p| p.seconds);
-    about.extend(recorded.map(|s| format!("async records of {}", duration(s))));
     let spans = [page.span(Role::Dim, about.join("  "))];
     page.line("", "  ", &spans);
     if let Some(hash) = report.sha256.as_ref().filter(|_| page.verbose()) {
@@ -135,7 +141,7 @@ fn completeness(page: &mut Page<'_>, report: &TraceReport) {
             .clone()
             .unwrap_or_else(|| format!("tick {}", horizon.ticks));
         if let Some(seconds) = horizon.seconds_before_end.filter(|s| *s > 0.0) {
-            text.push_str(&format!(", {} before the last record", precise(seconds)));
+            text.push_str(&format!(", {} before the end", precise(seconds)));
         }
         let spans = [
             page.span(Role::Plain, format!("horizon {text}")),
