@@ -6,6 +6,7 @@ use crate::frames::FrameListId;
 use crate::identities::{Breach, Identities, Identity, RecordRef};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
 
 /// Dispatchers that are followed one by one at most; an honest process has fewer chains alive.
 const MOST: usize = 1 << 23;
@@ -256,31 +257,22 @@ impl Dispatchers {
         id: u64,
         identities: &mut Identities,
     ) -> Option<&mut Dispatcher> {
-        if !self.live.contains_key(&(family, id)) {
-            if self.live.len() >= MOST {
+        let is_full = self.live.len() >= MOST;
+        match self.live.entry((family, id)) {
+            Entry::Occupied(known) => Some(known.into_mut()),
+            Entry::Vacant(_) if is_full => {
                 self.not_followed = self.not_followed.saturating_add(1);
-                return None;
+                None
             }
-            let mut dispatcher = Dispatcher::new(family, id);
-            if let Some(bits) = self.ended.remove(family, id) {
-                self.revive(&mut dispatcher, bits);
-                identities.take_back(family, Identity::OneCreate);
+            Entry::Vacant(new) => {
+                let mut dispatcher = Dispatcher::new(family, id);
+                if let Some(bits) = self.ended.remove(family, id) {
+                    revive(&mut dispatcher, bits, &mut self.totals);
+                    identities.take_back(family, Identity::OneCreate);
+                }
+                Some(new.insert(dispatcher))
             }
-            self.live.insert((family, id), dispatcher);
         }
-        self.live.get_mut(&(family, id))
-    }
-
-    /// It ended, was folded, and is named again.
-    fn revive(&mut self, dispatcher: &mut Dispatcher, bits: EndedBits) {
-        if let Some(totals) = self.totals.get_mut(dispatcher.family.index()) {
-            totals.remove(bits);
-        }
-        dispatcher.creates = 1;
-        dispatcher.resumes = 1;
-        dispatcher.state = bits.state();
-        dispatcher.many_threads = bits.many_threads;
-        dispatcher.depth_is_counted = true;
     }
 
     /// The dispatcher when it has not ended.
@@ -358,6 +350,18 @@ impl Dispatchers {
             not_followed: self.not_followed,
         }
     }
+}
+
+/// A dispatcher ended, was folded, and is named again.
+fn revive(dispatcher: &mut Dispatcher, bits: EndedBits, totals: &mut [Totals; 2]) {
+    if let Some(totals) = totals.get_mut(dispatcher.family.index()) {
+        totals.remove(bits);
+    }
+    dispatcher.creates = 1;
+    dispatcher.resumes = 1;
+    dispatcher.state = bits.state();
+    dispatcher.many_threads = bits.many_threads;
+    dispatcher.depth_is_counted = true;
 }
 
 /// What remains at the end.

@@ -26,6 +26,7 @@ mod identities;
 pub mod markers;
 mod recording;
 mod reject;
+mod spans;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -42,6 +43,7 @@ pub use frames::{Frame, FrameList, FrameListId, FrameLists};
 pub use identities::{Breach, Identities, Identity, RecordRef};
 pub use recording::{AsyncTrace, ContextFacts, Recording};
 pub use reject::{Rejected, Rejection};
+pub use spans::{Span, Spans};
 pub use verdict::{Container, Flag, Horizon, Judgement, Verdict, judge};
 pub use wire::{Family, Kind, Manifest};
 

@@ -6,6 +6,7 @@ use crate::dispatchers::{Dispatcher, Ended, Left, Moment, State, Totals};
 use crate::frames::FrameLists;
 use crate::identities::{Breach, Identities, Identity, RecordRef};
 use crate::reject::{Rejected, Rejection};
+use crate::spans::Spans;
 use crate::thread::{Books, Thread};
 use crate::wire::{Family, Kind, Manifest};
 use std::cmp::Reverse;
@@ -22,6 +23,7 @@ pub struct Recording<'a> {
     metadata: Vec<Metadata>,
     outer_events: u64,
     preview: bool,
+    spans: usize,
 }
 
 #[derive(Debug, Default)]
@@ -98,6 +100,8 @@ pub struct AsyncTrace<'a> {
     pub first_orphan: Option<Moment>,
     /// What holds and what does not.
     pub identities: Identities,
+    /// Activations one by one, when they were asked for.
+    pub spans: Spans,
     /// Ticks of the first and the last record of the session.
     pub span: Option<(u64, u64)>,
 }
@@ -163,6 +167,13 @@ impl<'a> Recording<'a> {
         Self::default()
     }
 
+    /// Keeps the last so many activations one by one; without this none are.
+    #[must_use]
+    pub fn with_spans(mut self, limit: usize) -> Self {
+        self.spans = limit;
+        self
+    }
+
     /// Takes the next event of the provider.
     pub fn push(&mut self, outer: Outer<'a>) {
         self.outer_events = self.outer_events.saturating_add(1);
@@ -213,6 +224,7 @@ impl<'a> Recording<'a> {
             rejected: self.rejected,
             ..Run::default()
         };
+        run.books.spans.limit = self.spans;
         let is_preview = self.preview && self.metadata.is_empty();
         let mut queues: BTreeMap<u32, Vec<(Header, Outer<'a>)>> = BTreeMap::new();
         for (header, outer) in self.batches {
@@ -473,6 +485,7 @@ impl<'a> Run<'a> {
             orphans: books.orphans,
             first_orphan: books.first_orphan,
             identities: books.identities,
+            spans: books.spans,
             span: self.span,
         }
     }

@@ -4,6 +4,7 @@ use crate::batch::Record;
 use crate::dispatchers::{Dispatchers, Moment, State};
 use crate::frames::{FrameListId, FrameLists};
 use crate::identities::{Breach, Identities, Identity};
+use crate::spans::{Span, Spans};
 use crate::wire::{Family, Kind};
 use std::collections::BTreeMap;
 
@@ -38,6 +39,16 @@ impl Activation {
         self.completed.saturating_add(self.unwound)
     }
 
+    fn span(&self, state: State, ended: Option<Moment>) -> Span {
+        Span {
+            family: self.family,
+            dispatcher: self.dispatcher,
+            began: self.began,
+            ended,
+            state,
+        }
+    }
+
     fn breach(&self, identity: Identity, at: Moment) -> Breach {
         Breach {
             identity,
@@ -61,6 +72,8 @@ pub(crate) struct Books<'a> {
     pub(crate) orphans: [u64; 2],
     /// The first of them.
     pub(crate) first_orphan: Option<Moment>,
+    /// Activations one by one, as far as they are asked for.
+    pub(crate) spans: Spans,
     serial: u64,
 }
 
@@ -322,6 +335,7 @@ impl Thread {
         let escaped =
             how == State::Completed && family == Family::RuntimeAsync && activation.unwound_last;
         let state = if escaped { State::Faulted } else { how };
+        books.spans.add(activation.span(state, Some(at)));
         close(&activation, state, at, books);
     }
 
@@ -351,6 +365,7 @@ impl Thread {
                 .or_default();
             *counted = counted.saturating_add(1);
             check(&activation, State::Running, activation.began, books);
+            books.spans.add(activation.span(State::Running, None));
             let known = books.dispatchers.known(family, activation.dispatcher);
             if let Some(d) = known.filter(|d| d.serial == activation.serial) {
                 d.frames = activation.frames;

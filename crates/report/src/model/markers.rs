@@ -102,7 +102,7 @@ pub struct TplChain {
     /// Since when the oldest waits, in UTC as RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_seen: Option<String>,
-    /// For how long the oldest has waited, up to the last event of the task library.
+    /// For how long the oldest has waited, up to the end of the recording.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub longest_seconds: Option<f64>,
     /// For how long the youngest has.

@@ -7,9 +7,11 @@ mod names;
 mod others;
 mod records;
 mod time;
+mod timeline;
 
 pub use join::DumpSide;
 pub use records::records;
+pub use timeline::timeline;
 
 use asynctriage_async_trace::markers::{MarkerRecording, Markers};
 use asynctriage_async_trace::tpl::{Tpl, TplRecording};
@@ -79,8 +81,17 @@ fn read(
     options: &TraceOptions,
     dump: Option<&DumpSide>,
 ) -> Result<report::TraceReport, TraceError> {
+    let (read, recording) = scan(file, options, Recording::new())?;
+    Ok(report(&read, recording, options, dump))
+}
+
+/// Reads all events; those of the async profiler go into the recording.
+fn scan<'a>(
+    file: &'a [u8],
+    options: &TraceOptions,
+    mut recording: Recording<'a>,
+) -> Result<(Read, Recording<'a>), TraceError> {
     let trace = Trace::open(file)?;
-    let mut recording = Recording::new();
     let mut methods = Methods::default();
     let mut tpl = TplRecording::new();
     let mut markers = options.markers.clone().map(MarkerRecording::new);
@@ -103,7 +114,7 @@ fn read(
         tpl: (!tpl.is_empty()).then(|| tpl.finish()),
         markers: markers.map(MarkerRecording::finish),
     };
-    Ok(report(&read, recording, options, dump))
+    Ok((read, recording))
 }
 
 /// What was read, but for the async profiler's records.

@@ -1,0 +1,28 @@
+//! Batches of arbitrary bytes: decoded, followed, judged, and never a panic; sums stay sums.
+#![no_main]
+
+use asynctriage_async_trace::{Container, Outer, Recording, judge};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut recording = Recording::new();
+    let (mut rest, mut offset) = (bytes, 0_u64);
+    // each batch behind its length in two bytes; what the batch says of itself stays arbitrary
+    while let Some(([low, high], behind)) = rest.split_first_chunk() {
+        let len = usize::from(u16::from_le_bytes([*low, *high])).min(behind.len());
+        let (payload, next) = behind.split_at(len);
+        recording.push(Outer {
+            offset,
+            time: u64::MAX,
+            payload,
+        });
+        (rest, offset) = (next, offset + 2 + len as u64);
+    }
+    let trace = recording.finish();
+    assert_eq!(trace.outer_events, trace.batches + trace.rejected);
+    for totals in &trace.totals {
+        assert_eq!(totals.total, totals.states.values().sum::<u64>());
+    }
+    let judged = judge(Some(&trace), Container::default());
+    assert_eq!(judged.horizon.is_some(), trace.has_transitions() && trace.span.is_some());
+});
