@@ -141,7 +141,12 @@ impl<'d> Runtime<'d> {
         let (Some(snapshot), Some((start, end))) = (self.snapshot(thread), thread.stack) else {
             return walk;
         };
-        let mut frames = self.native().unwinder.frames(&snapshot.registers);
+        let native = self.native();
+        if native.images.is_empty() {
+            // managed code keeps frame pointers on Unix only
+            return walk;
+        }
+        let mut frames = native.unwinder.frames(&snapshot.registers);
         let mut above = start;
         for index in 0..MAX_STEPS {
             let Some(frame) = frames.next() else { break };
@@ -151,8 +156,9 @@ impl<'d> Runtime<'d> {
                 frame.ip.back(1)
             };
             let method = self.method_at(at);
-            let is_code = index == 0 || method.is_some() || self.is_code(frame.ip);
-            if !is_code || frame.sp < above || frame.sp > end {
+            // frame pointers are followed out of managed code only
+            let is_known = self.code_at(at).is_some() || native.image_of(at).is_some();
+            if !is_known || frame.sp < above || frame.sp > end {
                 return walk;
             }
             above = frame.sp;

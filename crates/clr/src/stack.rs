@@ -70,6 +70,9 @@ impl Runtime<'_> {
     pub fn stack_frames(&self, thread: &Thread) -> Vec<StackFrame> {
         let walk = self.walk(thread);
         let mut frames: Vec<StackFrame> = walk.steps.iter().filter_map(exact).collect();
+        if walk.steps.is_empty() {
+            frames.extend(self.running_frame(thread));
+        }
         let Some((start, end)) = thread.stack else {
             return frames;
         };
@@ -89,6 +92,19 @@ impl Runtime<'_> {
         frames
     }
 
+    /// The managed method that a thread's instruction pointer stands in.
+    fn running_frame(&self, thread: &Thread) -> Option<StackFrame> {
+        let mut threads = self.dump.threads.iter();
+        let snapshot = threads.find(|t| t.id == thread.os_id && t.id != 0)?;
+        let ip = snapshot.registers.pc();
+        Some(StackFrame {
+            ip,
+            slot: Addr::NULL,
+            method: self.method_at(ip)?,
+            source: FrameSource::Registers,
+        })
+    }
+
     /// The link that a frame pointer points at: the next frame pointer and the return address.
     fn link(&self, at: Addr, end: Addr) -> Option<(Addr, Addr)> {
         let next = self.memory.ptr(at)?;
@@ -98,7 +114,7 @@ impl Runtime<'_> {
     }
 
     /// Whether code can stand at an address: managed code, or a mapped file.
-    pub(crate) fn is_code(&self, ip: Addr) -> bool {
+    fn is_code(&self, ip: Addr) -> bool {
         let mapped = || self.dump.files.iter().any(|f| f.start <= ip && ip < f.end);
         self.code_at(ip.back(1)).is_some() || mapped()
     }

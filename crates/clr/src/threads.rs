@@ -2,7 +2,7 @@
 
 use crate::gap::Gap;
 use crate::runtime::Runtime;
-use asynctriage_dump::Addr;
+use asynctriage_dump::{Addr, Os};
 use rustc_hash::FxHashSet;
 
 /// More threads than any process has.
@@ -34,6 +34,8 @@ pub struct Thread {
     pub name: Option<String>,
     /// Thread.State as it stands.
     pub state: u32,
+    /// Whether it is the thread that the process began with: on Linux it has the number of the process.
+    pub is_main: bool,
     /// The part of the stack in use: from the stack pointer to the base.
     pub stack: Option<(Addr, Addr)>,
 }
@@ -154,6 +156,9 @@ impl Runtime<'_> {
                 .and_then(|t| self.field_text(t, "_name"))
                 .or_else(|| self.system_name(os_id)),
             state: m.u32(addr + o.state)?,
+            is_main: self.dump.target.os == Os::Linux
+                && os_id != 0
+                && self.dump.process.pid == Some(os_id),
             stack: self.stack_of(addr, os_id),
         })
     }

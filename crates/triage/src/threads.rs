@@ -101,6 +101,7 @@ fn wanted(rt: &Runtime<'_>, graph: &AsyncGraph) -> FxHashSet<Addr> {
 pub(crate) fn display_name(thread: &Thread) -> String {
     match thread.name.as_deref().filter(|n| !n.is_empty()) {
         Some(name) => name.to_owned(),
+        None if thread.is_main => "main".to_owned(),
         None if thread.is_pool() => ".NET TP Worker".to_owned(),
         None => format!("managed thread {}", thread.managed_id),
     }

@@ -55,6 +55,8 @@ enum Way {
     Collection,
     Process,
     Handle,
+    Lock,
+    Pulse,
     Class,
     Socket,
     File,
@@ -62,7 +64,7 @@ enum Way {
 }
 
 /// Frames that tell the way, by the begin of their names. The outermost that fits counts: a barrier waits with an event.
-const WAYS: [(&str, Way); 18] = [
+const WAYS: [(&str, Way); 21] = [
     ("System.Threading.ReaderWriterLockSlim.", Way::RwSlim),
     ("System.Threading.ReaderWriterLock.", Way::RwOld),
     ("System.Threading.Barrier.", Way::Barrier),
@@ -77,6 +79,9 @@ const WAYS: [(&str, Way); 18] = [
     ("System.Diagnostics.Process.", Way::Process),
     ("System.Diagnostics.ProcessWaitState.", Way::Process),
     ("System.Threading.WaitHandle.", Way::Handle),
+    ("System.Threading.Lock.", Way::Lock),
+    ("System.Threading.Monitor.Enter", Way::Lock),
+    ("System.Threading.Monitor.Wait", Way::Pulse),
     ("System.Net.Sockets.", Way::Socket),
     ("System.Runtime.CompilerServices.InitHelpers.", Way::Class),
     ("System.IO.RandomAccess.", Way::File),
@@ -133,6 +138,9 @@ impl Analysis<'_, '_> {
             // `Monitor.Wait` of 11.0 ends in a handle of its own
             Way::Handle if facts.block.is_some() => None,
             Way::Handle => self.handle_wait(facts, found),
+            // what the dump of a whole heap would have told before this is asked
+            Way::Lock => self.unseen("a lock", found),
+            Way::Pulse => self.unseen("a pulse of an object", found),
             Way::Class => Some(self.class_wait(facts, found)),
             Way::Socket => self.socket_wait(facts, found),
             Way::File => self.file_wait(facts, found),
@@ -171,6 +179,14 @@ impl Analysis<'_, '_> {
             // without either nothing speaks against it
             _ => true,
         }
+    }
+
+    /// What only the frames tell: a dump without the heap does not show which object it is.
+    fn unseen(&self, what: &str, found: &Found) -> Option<ObjectWait> {
+        self.graph
+            .task
+            .is_none()
+            .then(|| plain(format!("{what} that is not in the dump"), found))
     }
 
     fn barrier_wait(&self, facts: &ThreadFacts, found: &Found) -> Option<ObjectWait> {
