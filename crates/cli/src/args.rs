@@ -174,6 +174,9 @@ pub(crate) struct FileArgs {
     /// Take modules that the dump lacks from below DIR, at the paths they had; repeat for more
     #[arg(long, value_name = "DIR")]
     pub(crate) sysroot: Vec<PathBuf>,
+    /// Do not open the files that the dump names where the process had them, as is done for cores of gdb and the kernel
+    #[arg(long)]
+    pub(crate) no_mapped_files: bool,
 }
 
 #[derive(Debug, Args)]

@@ -212,7 +212,10 @@ pub(crate) fn open(path: &Path, files: &FileArgs) -> Result<Dump, CliError> {
         .module_path
         .iter()
         .fold(ImageFiles::new(), ImageFiles::module_path);
-    let found = files.sysroot.iter().fold(with_folders, ImageFiles::sysroot);
+    let mut found = files.sysroot.iter().fold(with_folders, ImageFiles::sysroot);
+    if files.no_mapped_files {
+        found = found.not_where_mapped();
+    }
     found.complete(&mut dump);
     Ok(dump)
 }

@@ -54,6 +54,9 @@ impl RuntimeError {
             Self::Unreadable { why, .. } if why.contains("the file is cut") => {
                 "copy the file again and compare the sizes; if the original is as short, the disk was full or a limit was set when it was written: take another dump".into()
             }
+            Self::Unreadable { why, .. } if why.contains("of kind kernel") => {
+                "the kernel may have left out where the images begin: write 0x33 to /proc/PID/coredump_filter before the next one, or use `dotnet-dump collect`, which needs no filter".into()
+            }
             Self::Unreadable { .. } => {
                 "the dump may be damaged, cut off, or of a build that differs from the released ones: take a full dump (`dotnet-dump collect --type Full`) and try again".into()
             }
