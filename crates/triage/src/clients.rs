@@ -365,7 +365,7 @@ fn without_literals(sql: &str, quotes_are_names: bool) -> String {
             c if c.is_whitespace() => ' ',
             c => c,
         };
-        if !(shown == ' ' && last == ' ') && !(shown == '?' && last == '?') {
+        if !matches!((shown, last), (' ', ' ') | ('?', '?')) {
             out.push(shown);
         }
         last = shown;
