@@ -39,6 +39,16 @@ impl Destination {
         })
     }
 
+    /// Another file beside the report, with the same checks.
+    pub(crate) fn beside(file: &Path, args: &OutputArgs, input: &Path) -> Result<Self, CliError> {
+        check(file, input, args.force)?;
+        Ok(Self {
+            file: Some(file.to_owned()),
+            replace: args.force,
+            color: ColorChoice::Never,
+        })
+    }
+
     /// How text is laid out for this destination; `all` lifts the limits on rows.
     pub(crate) fn text_options(&self, args: &OutputArgs, all: bool) -> TextOptions {
         let terminal =

@@ -22,6 +22,9 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<Exit, CliError> {
     if args.records {
         return records(args, &destination, file.bytes());
     }
+    let timeline = args.timeline.as_deref();
+    let timeline = timeline.map(|page| Destination::beside(page, &args.output, &args.file));
+    let timeline = timeline.transpose()?;
     let progress = Progress::start("reading the recording");
     let options = TraceOptions {
         members: if args.all { usize::MAX } else { args.limit },
@@ -38,12 +41,22 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<Exit, CliError> {
         join.dump = dump.display().to_string();
     }
     report.file = args.file.display().to_string();
+    if let Some(page) = timeline {
+        page.write(&draw(args, file.bytes())?)?;
+    }
     drop(progress);
     print(&destination, &args.output, args.all, &report, report::trace)?;
     if args.strict && report.verdict != TraceVerdict::Bounded {
         return Ok(Exit::Incomplete);
     }
     Ok(Exit::Written)
+}
+
+/// The page with the time line.
+fn draw(args: &TraceArgs, file: &[u8]) -> Result<String, CliError> {
+    let mut line = trace::timeline(file).map_err(|e| unreadable(args, e.remedy(), e))?;
+    line.file = args.file.display().to_string();
+    Ok(report::timeline::timeline_html(&line))
 }
 
 /// The dump that the recording is joined with.

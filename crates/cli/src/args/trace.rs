@@ -25,6 +25,9 @@ pub(crate) struct TraceArgs {
     /// List every record of the async profiler with its place in the file; as JSON, one object a line
     #[arg(long)]
     pub(crate) records: bool,
+    /// Draw a time line of threads and operations, too: FILE is one page for a browser that fetches nothing
+    #[arg(long, value_name = "FILE", conflicts_with = "records")]
+    pub(crate) timeline: Option<PathBuf>,
     /// How many chains of a group are listed one by one
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) limit: usize,

@@ -1,6 +1,6 @@
 //! The time line of a trace: one page for a browser, with nothing to fetch.
 //!
-//! Above, a row for each thread context with the activations that ran on it; below, a row for each operation with the times
+//! Above, a row for each thread with the activations that ran on it; below, a row for each operation with the times
 //! at which it ran, and a line for as long as it lived. Waits are what lies between.
 
 mod page;
@@ -16,8 +16,8 @@ pub struct Timeline {
     pub verdict: String,
     /// When the recording ends.
     pub end: u64,
-    /// The threads, in the order in which the recording met them.
-    pub contexts: Vec<TimelineContext>,
+    /// The operating system's numbers of the threads, in the order in which the recording met them.
+    pub threads: Vec<u64>,
     /// The operations, those that have not ended first.
     pub operations: Vec<TimelineOperation>,
     /// When who ran where, in the order of their beginnings.
@@ -26,15 +26,6 @@ pub struct Timeline {
     pub spans_left_out: u64,
     /// Operations that are not among those listed.
     pub operations_left_out: u64,
-}
-
-/// A thread of the process as the profiler sees it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TimelineContext {
-    /// The profiler's number of it.
-    pub id: u64,
-    /// The operating system's.
-    pub os_thread: u64,
 }
 
 /// A dispatcher: an operation, or in the classic family one suspension of it.
@@ -48,8 +39,10 @@ pub struct TimelineOperation {
     pub state: String,
     /// Whether it still waits or runs at the end.
     pub open: bool,
-    /// When it was created; `None` when that was before the recording, or is not in it.
-    pub created: Option<u64>,
+    /// When it was created, or where that is not known, first seen to run.
+    pub from: u64,
+    /// Whether `from` is its creation.
+    pub is_created: bool,
     /// When it ended; `None` when it did not.
     pub ended: Option<u64>,
 }
@@ -57,8 +50,8 @@ pub struct TimelineOperation {
 /// One activation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TimelineSpan {
-    /// Index among the contexts.
-    pub context: usize,
+    /// Index among the threads.
+    pub thread: usize,
     /// Index among the operations; `None` when that one is left out.
     pub operation: Option<usize>,
     /// When it was resumed.

@@ -6,6 +6,8 @@ use std::fmt::Write;
 
 /// Height of a row, in the units of the figures and in pixels; the style sheet has it, too.
 const ROW: usize = 18;
+/// Width of the figures in their units. Small: browsers draw lines wrongly whose coordinates reach 2^25.
+const WIDTH: u64 = 1_000_000;
 /// Distance of a bar from the row's edges.
 const MARGIN: usize = 4;
 
@@ -26,7 +28,7 @@ pub fn timeline_html(line: &Timeline) -> String {
         escaped(&left_out(line)),
         milliseconds(end),
     );
-    contexts(&mut out, line, end);
+    threads(&mut out, line, end);
     operations(&mut out, line, end);
     let _ = write!(
         out,
@@ -40,7 +42,7 @@ fn left_out(line: &Timeline) -> String {
     let mut text = format!(
         "{} threads, {} operations, {} activations. A bar is a time between a resumption and the next suspension or end \
          as the records tell it, not time on a processor.",
-        line.contexts.len(),
+        line.threads.len(),
         line.operations.len(),
         line.spans.len()
     );
@@ -54,21 +56,17 @@ fn left_out(line: &Timeline) -> String {
     text
 }
 
-fn contexts(out: &mut String, line: &Timeline, end: u64) {
+fn threads(out: &mut String, line: &Timeline, end: u64) {
     out.push_str("<h2>Threads</h2>\n<div class=\"rows\">\n<ol>\n");
-    for context in &line.contexts {
-        let _ = writeln!(
-            out,
-            "<li>context {} (thread {})</li>",
-            context.id, context.os_thread
-        );
+    for thread in &line.threads {
+        let _ = writeln!(out, "<li>thread {thread}</li>");
     }
     out.push_str("</ol>\n");
-    open_figure(out, line.contexts.len(), end);
+    open_figure(out, line.threads.len());
     for span in &line.spans {
         let operation = span.operation.and_then(|i| line.operations.get(i));
         let name = operation.map_or("an operation that is not listed", |o| o.name.as_str());
-        bar(out, span.context, span, end, name);
+        bar(out, span.thread, span, end, name);
     }
     out.push_str("</svg>\n</div>\n");
 }
@@ -85,7 +83,7 @@ fn operations(out: &mut String, line: &Timeline, end: u64) {
         let _ = writeln!(out, "<li{class} title=\"{text}\">{text}</li>");
     }
     out.push_str("</ol>\n");
-    open_figure(out, line.operations.len(), end);
+    open_figure(out, line.operations.len());
     for (row, operation) in line.operations.iter().enumerate() {
         life(out, row, operation, end);
     }
@@ -100,12 +98,21 @@ fn operations(out: &mut String, line: &Timeline, end: u64) {
     out.push_str("</svg>\n</div>\n");
 }
 
-fn open_figure(out: &mut String, rows: usize, end: u64) {
+fn open_figure(out: &mut String, rows: usize) {
     let height = rows.max(1).saturating_mul(ROW);
     let _ = writeln!(
         out,
-        "<svg viewBox=\"0 0 {end} {height}\" preserveAspectRatio=\"none\" style=\"height:{height}px\">"
+        "<svg viewBox=\"0 0 {WIDTH} {height}\" preserveAspectRatio=\"none\" style=\"height:{height}px\">"
     );
+}
+
+/// A time as a place in a figure, exact to a thousandth of a unit.
+fn place(at: u64, end: u64) -> String {
+    let thousandths = u128::from(at.min(end))
+        .saturating_mul(u128::from(WIDTH).saturating_mul(1000))
+        .checked_div(end.into())
+        .unwrap_or(0);
+    format!("{}.{:03}", thousandths / 1000, thousandths % 1000)
 }
 
 fn label(operation: &TimelineOperation) -> String {
@@ -118,18 +125,21 @@ fn label(operation: &TimelineOperation) -> String {
 
 /// The line from an operation's creation to its end.
 fn life(out: &mut String, row: usize, operation: &TimelineOperation, end: u64) {
-    let from = operation.created.unwrap_or(0).min(end);
+    let from = operation.from.min(end);
     let to = operation.ended.unwrap_or(end).clamp(from, end);
     let middle = row.saturating_mul(ROW).saturating_add(ROW / 2);
-    let created = match operation.created {
-        Some(at) => format!("created at {}", milliseconds(at)),
-        None => "its creation is not in the recording".to_owned(),
+    let how = if operation.is_created {
+        "created"
+    } else {
+        "first seen"
     };
+    let created = format!("{how} at {}", milliseconds(operation.from));
     let ended = match operation.ended {
         Some(at) => format!("ended at {}", milliseconds(at)),
         None => "not ended in the recording".to_owned(),
     };
     let title = escaped(&format!("{}; {created}; {ended}", label(operation)));
+    let (from, to) = (place(from, end), place(to, end));
     let _ = writeln!(
         out,
         "<line x1=\"{from}\" x2=\"{to}\" y1=\"{middle}\" y2=\"{middle}\"><title>{title}</title></line>"
@@ -156,6 +166,7 @@ fn bar(out: &mut String, row: usize, span: &TimelineSpan, end: u64, name: &str) 
         span.outcome,
         span.evidence
     ));
+    let (from, width) = (place(from, end), place(width, end));
     let _ = writeln!(
         out,
         "<rect{class} x=\"{from}\" y=\"{top}\" width=\"{width}\" height=\"{height}\"><title>{title}</title></rect>"
@@ -185,7 +196,6 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::TimelineContext;
     use super::*;
 
     fn sample() -> Timeline {
@@ -193,21 +203,19 @@ mod tests {
             file: "a<b>.nettrace".into(),
             verdict: "BOUNDED".into(),
             end: 2_000_000,
-            contexts: vec![TimelineContext {
-                id: 1,
-                os_thread: 77,
-            }],
+            threads: vec![77],
             operations: vec![TimelineOperation {
                 name: "runtime-async 3".into(),
                 frames: vec!["0x0".into(), "A.B<\"&'>".into()],
                 state: "suspended".into(),
                 open: true,
-                created: Some(500_000),
+                from: 500_000,
+                is_created: true,
                 ended: None,
             }],
             spans: vec![
                 TimelineSpan {
-                    context: 0,
+                    thread: 0,
                     operation: Some(0),
                     from: 600_000,
                     to: Some(700_000),
@@ -215,7 +223,7 @@ mod tests {
                     evidence: "records 1:2 to 1:5".into(),
                 },
                 TimelineSpan {
-                    context: 0,
+                    thread: 0,
                     operation: None,
                     from: 1_900_000,
                     ..TimelineSpan::default()
@@ -231,8 +239,8 @@ mod tests {
         let page = timeline_html(&sample());
         assert_eq!(page.matches("<rect").count(), 3);
         assert_eq!(page.matches("<line x1").count(), 1);
-        assert!(page.contains(r#"<rect x="600000" y="4" width="100000" height="10">"#));
-        assert!(page.contains(r#"<rect class="open" x="1900000" y="4" width="100000""#));
+        assert!(page.contains(r#"<rect x="300000.000" y="4" width="50000.000" height="10">"#));
+        assert!(page.contains(r#"<rect class="open" x="950000.000" y="4" width="50000.000""#));
         assert!(page.contains("Left out: 4 activations and 2 operations."));
         assert!(
             page.contains("runtime-async 3: 0.600 ms to 0.700 ms, suspended; records 1:2 to 1:5")
@@ -253,6 +261,6 @@ mod tests {
         let mut line = sample();
         line.end = 0;
         let page = timeline_html(&line);
-        assert!(page.contains(r#"x="1" y="4" width="0""#));
+        assert!(page.contains(r#"x="1000000.000" y="4" width="0.000""#));
     }
 }

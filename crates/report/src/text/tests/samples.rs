@@ -275,6 +275,7 @@ fn pool_waiters() -> ChainGroup {
             text: "http://inventory:8080 (16 of 16 connections in use)".into(),
             details: [("in_use".to_owned(), 16.into())].into(),
             evidence: Some("waiter queue of HttpConnectionPool".into()),
+            confidence: None,
         },
         root: Some(Root {
             kind: RootKind::HttpRequest,
