@@ -42,6 +42,7 @@ fn help() {
         &["heap", "--help"],
         &["show", "--help"],
         &["collect", "--help"],
+        &["observe", "--help"],
     ] {
         let name = format!(
             "help_{}",
