@@ -176,12 +176,7 @@ impl<'r, 'd> Decoder<'r, 'd> {
         shape.clone()
     }
 
-    fn awaits(
-        &mut self,
-        place: &Place,
-        shape: &Shape,
-        state: i32,
-    ) -> (Vec<(Addr, Addr)>, Chosen) {
+    fn awaits(&mut self, place: &Place, shape: &Shape, state: i32) -> (Vec<(Addr, Addr)>, Chosen) {
         let held = |awaiter: &Awaiter| -> Vec<_> {
             words(self.rt, place.base + awaiter.offset, awaiter.words).collect()
         };

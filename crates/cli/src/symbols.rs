@@ -62,8 +62,8 @@ fn add(args: &AddArgs) -> Result<String, CliError> {
     let mut known: usize = 0;
     for image in &images {
         let file = folder.join(file_name(image));
-        let bytes = PointLists::file(std::slice::from_ref(image))
-            .map_err(|e| cannot_write(&file, e))?;
+        let bytes =
+            PointLists::file(std::slice::from_ref(image)).map_err(|e| cannot_write(&file, e))?;
         match create(&file, &bytes) {
             Ok(()) => {}
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists && is_list(&file) => {

@@ -63,7 +63,10 @@ fn files_that_are_not_its_symbols_give_no_lines_and_are_named() {
     ];
     for (name, bytes, why) in cases {
         let (lines, gaps) = lines_and_gaps("iterators-10.0.15.dmp.gz", &folder(name, bytes));
-        assert!(!lines.is_empty() && lines.iter().all(Option::is_none), "{name}");
+        assert!(
+            !lines.is_empty() && lines.iter().all(Option::is_none),
+            "{name}"
+        );
         let named = gaps.iter().any(|g| g.contains(why) && g.contains(RELEASE));
         assert!(named, "{name}: {gaps:?}");
     }
@@ -74,7 +77,10 @@ fn cut_symbols_give_right_lines_or_none() {
     let whole = symbols_of(RELEASE);
     let dump = "mixed-10.0.15.dmp.gz";
     let (right, gaps) = lines_and_gaps(dump, &folder("whole", &whole));
-    assert!(right.iter().all(Option::is_some) && gaps.is_empty(), "{gaps:?}");
+    assert!(
+        right.iter().all(Option::is_some) && gaps.is_empty(),
+        "{gaps:?}"
+    );
     for tenth in 0..10 {
         let cut = &whole[..whole.len() * tenth / 10];
         let (lines, gaps) = lines_and_gaps(dump, &folder(&format!("cut{tenth}"), cut));

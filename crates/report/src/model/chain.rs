@@ -1,6 +1,8 @@
 //! Chains: from one innermost wait to one outermost end, grouped when they are alike.
 
-use super::{Address, Confidence, FrameKind, LeafKind, RootKind, VerdictState, is_false, is_one, is_zero};
+use super::{
+    Address, Confidence, FrameKind, LeafKind, RootKind, VerdictState, is_false, is_one, is_zero,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -14,10 +14,10 @@ use asynctriage_metadata::Metadata;
 use asynctriage_metadata::il::AwaitSite;
 use asynctriage_metadata::pdb::Location;
 use rustc_hash::FxHashMap;
+use source_link::SourceMap;
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::rc::Rc;
-use source_link::SourceMap;
 use symbols::{Absent, Pdb, Search};
 
 /// Where a method stands.
@@ -55,6 +55,8 @@ struct Symbols {
     sources: SourceMap,
     /// Whether the symbols contradict the IL somewhere.
     contradicted: Cell<bool>,
+    /// Whether they lack the line of an await, which every compiler writes: they are cut or damaged.
+    incomplete: Cell<bool>,
 }
 
 impl Lines {
@@ -115,11 +117,9 @@ impl Lines {
     ) -> Spot {
         let location = offset
             .filter(|o| !is_machine || symbols.agree(method, *o))
-            .and_then(|o| symbols.pdb.as_ref().ok()?.location(method, o));
+            .and_then(|o| symbols.location(method, o));
         Spot {
-            url: location
-                .as_ref()
-                .and_then(|l| symbols.sources.url(&l.file)),
+            url: location.as_ref().and_then(|l| symbols.sources.url(&l.file)),
             awaits: site.and_then(|s| s.awaits.clone()),
             location,
             awaiter_field: site.and_then(|s| s.awaiter_field.clone()),
@@ -167,6 +167,7 @@ impl Lines {
             pdb,
             sources: published.map(|t| SourceMap::parse(&t)).unwrap_or_default(),
             contradicted: Cell::new(false),
+            incomplete: Cell::new(false),
         });
         self.modules
             .borrow_mut()
@@ -244,8 +245,22 @@ impl Symbols {
         agree
     }
 
+    fn location(&self, method: u32, offset: u32) -> Option<Location> {
+        let location = self.pdb.as_ref().ok()?.location(method, offset);
+        self.incomplete
+            .set(self.incomplete.get() || location.is_none());
+        location
+    }
+
     fn gap(&self, module: &str) -> Option<Gap> {
         let (why, remedy) = match &self.pdb {
+            Ok(pdb) if self.incomplete.get() && !self.contradicted.get() => (
+                format!(
+                    "no lines for some awaits: {} does not tell them, it may be cut or damaged",
+                    pdb.from
+                ),
+                "give --symbols DIR with the whole symbol file".to_owned(),
+            ),
             Ok(pdb) if self.contradicted.get() => (
                 format!(
                     "no lines where {} has no await and the code has one",

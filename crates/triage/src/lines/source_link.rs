@@ -93,10 +93,18 @@ mod tests {
 
     #[test]
     fn the_rest_of_a_path_stands_for_the_star() {
-        let map = map(r#""/src/*":"https://host/r/*","/src/gen/*":"https://other/*?v=1","C:\\a\\*":"https://w/*""#);
+        let map = map(
+            r#""/src/*":"https://host/r/*","/src/gen/*":"https://other/*?v=1","C:\\a\\*":"https://w/*""#,
+        );
         let url = |file| map.url(file);
-        assert_eq!(url("/src/b/C d.cs").as_deref(), Some("https://host/r/b/C%20d.cs"));
-        assert_eq!(url("/src/gen/E.cs").as_deref(), Some("https://other/E.cs?v=1"));
+        assert_eq!(
+            url("/src/b/C d.cs").as_deref(),
+            Some("https://host/r/b/C%20d.cs")
+        );
+        assert_eq!(
+            url("/src/gen/E.cs").as_deref(),
+            Some("https://other/E.cs?v=1")
+        );
         assert_eq!(url(r"c:\A\b\F.cs").as_deref(), Some("https://w/b/F.cs"));
         assert_eq!(url("/elsewhere/G.cs"), None);
         assert_eq!(url("/sr"), None);
