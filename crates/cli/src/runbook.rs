@@ -5,8 +5,7 @@ use crate::commands::print;
 use crate::errors::CliError;
 use crate::exit::Exit;
 use crate::output::Destination;
-use asynctriage_report::TextOptions;
-use serde::Serialize;
+use asynctriage_report::RunbookPage;
 use std::path::Path;
 
 /// A page that is part of the program, so that it is at hand where nothing else is.
@@ -49,24 +48,13 @@ pages![
     "unhandled-exception",
 ];
 
-/// One page, or the list of them.
-#[derive(Debug, Serialize)]
-struct Page {
-    name: &'static str,
-    title: &'static str,
-    /// Kinds of findings that it treats.
-    findings: Vec<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<&'static str>,
-}
-
 /// Prints a page, or the names of all.
 pub(crate) fn runbook(args: &RunbookArgs) -> Result<Exit, CliError> {
     // there is no dump that the output could overwrite
     let destination = Destination::new(&args.output, Path::new(""))?;
     let Some(name) = &args.name else {
-        let all: Vec<Page> = PAGES.iter().map(|(n, text)| page(n, text, false)).collect();
-        print(&destination, &args.output, true, &all, list)?;
+        let all: Vec<RunbookPage> = PAGES.iter().map(|(n, text)| page(n, text, false)).collect();
+        print(&destination, &args.output, true, &all, |all, _| list(all))?;
         return Ok(Exit::Written);
     };
     let Some((name, text)) = PAGES.iter().find(|(n, _)| n == name) else {
@@ -78,25 +66,30 @@ pub(crate) fn runbook(args: &RunbookArgs) -> Result<Exit, CliError> {
     };
     let page = page(name, text, true);
     print(&destination, &args.output, true, &page, |page, _| {
-        page.text.unwrap_or_default().to_owned()
+        page.text.clone().unwrap_or_default()
     })?;
     Ok(Exit::Written)
 }
 
-fn page(name: &'static str, text: &'static str, whole: bool) -> Page {
+fn page(name: &'static str, text: &'static str, whole: bool) -> RunbookPage {
     let (head, body) = split(text);
     let findings = head
         .lines()
         .find_map(|l| l.strip_prefix("findings: [")?.strip_suffix(']'))
         .unwrap_or_default();
-    Page {
-        name,
+    RunbookPage {
+        name: name.to_owned(),
         title: body
             .lines()
             .find_map(|l| l.strip_prefix("# "))
-            .unwrap_or_default(),
-        findings: findings.split(", ").filter(|f| !f.is_empty()).collect(),
-        text: whole.then_some(body),
+            .unwrap_or_default()
+            .to_owned(),
+        findings: findings
+            .split(", ")
+            .filter(|f| !f.is_empty())
+            .map(str::to_owned)
+            .collect(),
+        text: whole.then(|| body.to_owned()),
     }
 }
 
@@ -109,7 +102,7 @@ fn split(text: &'static str) -> (&'static str, &'static str) {
 }
 
 /// Name and title of each page.
-fn list(pages: &Vec<Page>, _: &TextOptions) -> String {
+fn list(pages: &[RunbookPage]) -> String {
     let width = pages.iter().map(|p| p.name.len()).max().unwrap_or_default();
     let rows = pages
         .iter()

@@ -9,6 +9,7 @@ mod markers;
 mod observe;
 mod process;
 mod report;
+mod runbook;
 mod runtimes;
 mod trace;
 mod views;
@@ -31,6 +32,7 @@ pub use process::{ObjectRef, Pool, QueuedKind, QueuedWork, Request, Thread, Thre
 pub use report::{
     Dump, Gap, Heap, LayoutFact, LeftOut, Rejected, Report, Runtime, SCHEMA_VERSION, Timing, Tool,
 };
+pub use runbook::RunbookPage;
 pub use runtimes::{RuntimeTable, RuntimesReport};
 pub use trace::{
     AsyncProfile, Callstacks, Completeness, DispatcherCounts, NotCompleted, ProfilerClock,
