@@ -24,6 +24,8 @@ const ENDING: Duration = Duration::from_secs(120);
 /// How long threads have to hand over their buffers: the process looks after idle ones once a second, and leaves those
 /// alone that were used in the last quarter of one (11.0.0).
 const HAND_OVER: Duration = Duration::from_millis(1_500);
+/// How long a busy thread may take to its next event.
+const SETTLE: Duration = Duration::from_millis(100);
 /// How often a read looks whether it is still wanted.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Bytes above the limit of the file that the end of a recording may take: the list of methods.
@@ -159,7 +161,13 @@ impl Session {
             Some(Some(Event::Interrupt)) => None,
             waited => {
                 outcome.handed_over = waited.is_some();
-                self.stop(&mut outcome.cut)
+                if let Some(flusher) = flusher {
+                    // what the profiler is asked for changes once more: threads that are busy hand over what they have
+                    // recorded meanwhile
+                    flusher.stop(&self.client);
+                    thread::sleep(SETTLE);
+                }
+                return self.stop(&mut outcome.cut);
             }
         };
         if let Some(flusher) = flusher {

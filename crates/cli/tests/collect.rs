@@ -160,10 +160,10 @@ fn a_recording_ends_after_its_time() {
     let output = run(&folder, &["--duration", "1"]);
     insta::assert_snapshot!("a_recording", shown(&output));
     assert_eq!(recorded(&folder), "head tail");
-    // the second session makes the threads hand over their buffers, and ends after the first
+    // the begin and the end of the second session make the threads hand over their buffers
     assert_eq!(
         process.commands(),
-        ["collect 1", "collect 2", "stop 1", "stop 2"]
+        ["collect 1", "collect 2", "stop 2", "stop 1"]
     );
     std::fs::remove_dir_all(folder).expect("ours");
 }

@@ -43,6 +43,7 @@ pub(crate) fn info(pid: u64, version: &str) -> Vec<u8> {
 }
 
 /// The host of a real runtime, when this machine has one that can run [`program`]; the test is skipped otherwise.
+#[expect(clippy::print_stdout, reason = "says that a test is skipped")]
 pub(crate) fn dotnet() -> Option<PathBuf> {
     let named = std::env::var_os("ASYNCTRIAGE_DOTNET").map(PathBuf::from);
     let found = || {
