@@ -7,6 +7,7 @@ use crate::elf::ElfImage;
 use asynctriage_dump::{Addr, Memory, Registers};
 use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder as _};
 use framehop::{aarch64, x86_64};
+use std::sync::OnceLock;
 
 /// The longest table that is taken; that of libcoreclr.so has 400 KiB.
 const MAX_TABLE: u64 = 64 << 20;
@@ -21,9 +22,19 @@ const ARM64: u16 = 183;
 /// Unwinds frames of the images that it was given.
 pub struct Unwinder<'m> {
     memory: &'m dyn Memory,
-    tables: Tables<'m>,
-    /// Images without a table: where their code begins and ends.
-    without: Vec<(Addr, Addr)>,
+    arm64: bool,
+    images: Vec<Covered<'m>>,
+    /// Frame pointers only, for code of no image.
+    bare: Tables<'m>,
+}
+
+/// An image, with its table once a stack leads there: most images are on no stack.
+struct Covered<'m> {
+    elf: ElfImage,
+    start: Addr,
+    end: Addr,
+    /// `None` for one without a table, or of another architecture.
+    tables: OnceLock<Option<Tables<'m>>>,
 }
 
 enum Tables<'m> {
@@ -34,7 +45,7 @@ enum Tables<'m> {
 impl std::fmt::Debug for Unwinder<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Unwinder")
-            .field("without", &self.without)
+            .field("images", &self.images.len())
             .finish_non_exhaustive()
     }
 }
@@ -70,30 +81,23 @@ impl std::fmt::Debug for Frames<'_, '_> {
 }
 
 impl<'m> Unwinder<'m> {
-    /// Takes the tables of images; of another architecture than the first one's they are left out.
+    /// Will take the tables of these images as stacks lead there.
     pub fn new<'i>(
         memory: &'m dyn Memory,
         arm64: bool,
         images: impl Iterator<Item = &'i ElfImage>,
     ) -> Self {
-        let mut tables = if arm64 {
-            Tables::Arm64(aarch64::UnwinderAarch64::new())
-        } else {
-            Tables::X64(x86_64::UnwinderX86_64::new())
-        };
-        let mut without = Vec::new();
-        for image in images {
-            let table = Table::find(memory, image).map(|t| t.module(image));
-            match (&mut tables, table, image.machine) {
-                (Tables::X64(u), Some(module), X64) => u.add_module(module),
-                (Tables::Arm64(u), Some(module), ARM64) => u.add_module(module),
-                _ => without.push((image.base, image.base + image.size())),
-            }
-        }
+        let images = images.map(|elf| Covered {
+            start: elf.base,
+            end: elf.base + elf.size(),
+            elf: elf.clone(),
+            tables: OnceLock::new(),
+        });
         Self {
             memory,
-            tables,
-            without,
+            arm64,
+            images: images.collect(),
+            bare: Tables::new(arm64),
         }
     }
 
@@ -122,11 +126,35 @@ impl<'m> Unwinder<'m> {
         }
     }
 
-    /// Whether nothing tells how code at an address leaves: frame pointers are no rule of native images.
-    fn is_blind(&self, ip: Addr) -> bool {
-        self.without
-            .iter()
-            .any(|(start, end)| *start <= ip && ip < *end)
+    /// What tells how code at an address leaves; `None` when nothing does: frame pointers are no rule of native images.
+    fn tables_at(&self, ip: Addr) -> Option<&Tables<'m>> {
+        let image = self.images.iter().find(|i| i.start <= ip && ip < i.end);
+        let Some(image) = image else {
+            return Some(&self.bare);
+        };
+        let read = || Tables::of(self.memory, self.arm64, &image.elf);
+        image.tables.get_or_init(read).as_ref()
+    }
+}
+
+impl<'m> Tables<'m> {
+    fn new(arm64: bool) -> Self {
+        if arm64 {
+            Self::Arm64(aarch64::UnwinderAarch64::new())
+        } else {
+            Self::X64(x86_64::UnwinderX86_64::new())
+        }
+    }
+
+    fn of(memory: &'m dyn Memory, arm64: bool, image: &ElfImage) -> Option<Self> {
+        let module = Table::find(memory, image)?.module(image);
+        let mut tables = Self::new(arm64);
+        match (&mut tables, image.machine) {
+            (Self::X64(u), X64) => u.add_module(module),
+            (Self::Arm64(u), ARM64) => u.add_module(module),
+            _ => return None,
+        }
+        Some(tables)
     }
 }
 
@@ -175,10 +203,11 @@ impl Iterator for Frames<'_, '_> {
         };
         let memory = self.unwinder.memory;
         let mut read = |at: u64| memory.u64(Addr(at)).ok_or(());
-        if self.unwinder.is_blind(Addr(address.address_for_lookup())) {
+        let tables = self.unwinder.tables_at(Addr(address.address_for_lookup()));
+        let Some(tables) = tables else {
             return Some(frame);
-        }
-        let up = match (&self.unwinder.tables, &mut self.state) {
+        };
+        let up = match (tables, &mut self.state) {
             (Tables::X64(tables), State::X64(regs, cache)) => {
                 tables.unwind_frame(address, regs, cache, &mut read)
             }
