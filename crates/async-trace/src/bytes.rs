@@ -19,6 +19,7 @@ impl<'a> Cursor<'a> {
         self.rest.is_empty()
     }
 
+    #[inline]
     pub(crate) fn u8(&mut self) -> Option<u8> {
         let (first, rest) = self.rest.split_first()?;
         self.rest = rest;
@@ -31,6 +32,13 @@ impl<'a> Cursor<'a> {
         Some(*first)
     }
 
+    /// What has been read since `before`, which is an older state of this cursor.
+    #[inline]
+    pub(crate) fn read_since(&self, before: &Self) -> usize {
+        before.rest.len().saturating_sub(self.rest.len())
+    }
+
+    #[inline]
     pub(crate) fn take(&mut self, len: usize) -> Option<&'a [u8]> {
         let (first, rest) = self.rest.split_at_checked(len)?;
         self.rest = rest;
@@ -38,6 +46,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// ULEB128 of at most ten bytes; the tenth may only hold the highest bit.
+    #[inline]
     pub(crate) fn u64(&mut self) -> Option<u64> {
         if let Some((first, rest)) = self.rest.split_first()
             && *first < 0x80
@@ -45,6 +54,31 @@ impl<'a> Cursor<'a> {
             self.rest = rest;
             return Some(u64::from(*first));
         }
+        self.long().or_else(|| self.longest())
+    }
+
+    /// Two bytes and more. Up to eight are read at once: the first byte without the highest bit ends the number.
+    #[inline]
+    fn long(&mut self) -> Option<u64> {
+        const HIGHEST: u64 = 0x8080_8080_8080_8080;
+        let word = u64::from_le_bytes(*self.rest.first_chunk()?);
+        let ends = !word & HIGHEST;
+        if ends == 0 {
+            return None;
+        }
+        // all bits up to the end of the last byte
+        let used = word & (ends ^ ends.wrapping_sub(1)) & !HIGHEST;
+        let pairs = (used & 0x007f_007f_007f_007f) | ((used & 0x7f00_7f00_7f00_7f00) >> 1);
+        let fours = (pairs & 0x0000_3fff_0000_3fff) | ((pairs & 0x3fff_0000_3fff_0000) >> 2);
+        let value = (fours & 0x0fff_ffff) | ((fours & 0x0fff_ffff_0000_0000) >> 4);
+        let len = (ends.trailing_zeros() >> 3).saturating_add(1);
+        self.rest = self.rest.get(len as usize..)?;
+        Some(value)
+    }
+
+    /// Of any length, or close to the end of the batch: byte by byte.
+    #[cold]
+    fn longest(&mut self) -> Option<u64> {
         let mut value = 0_u64;
         let mut shift = 0_u32;
         for (index, byte) in self.rest.iter().enumerate() {
@@ -111,6 +145,25 @@ mod tests {
         assert_eq!(read(&too_long), (None, 11));
         assert_eq!(read(&[0x80]), (None, 1));
         assert_eq!(read(&[]), (None, 0));
+    }
+
+    #[test]
+    fn both_ways_to_read_numbers_agree() {
+        for bits in 0..64 {
+            for value in [
+                1_u64 << bits,
+                (1 << bits) - 1,
+                u64::MAX >> bits,
+                0x0123_4567_89ab_cdef >> bits,
+            ] {
+                let mut bytes = Vec::new();
+                crate::testing::number(&mut bytes, value);
+                bytes.extend([0xff; 8]);
+                let (mut fast, mut slow) = (Cursor::new(&bytes), Cursor::new(&bytes));
+                assert_eq!((fast.u64(), slow.longest()), (Some(value), Some(value)));
+                assert_eq!((fast.rest().len(), slow.rest().len()), (8, 8));
+            }
+        }
     }
 
     #[test]

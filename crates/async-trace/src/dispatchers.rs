@@ -4,9 +4,8 @@
 use crate::Family;
 use crate::frames::FrameListId;
 use crate::identities::{Breach, Identities, Identity, RecordRef};
-use rustc_hash::FxHashMap;
+use crate::ids::{EndedBits, Ids};
 use std::collections::BTreeMap;
-use std::collections::hash_map::Entry;
 
 /// Dispatchers that are followed one by one at most; an honest process has fewer chains alive.
 const MOST: usize = 1 << 23;
@@ -31,6 +30,16 @@ pub enum State {
 }
 
 impl State {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::SuspendedAtCreate,
+        Self::Suspended,
+        Self::Running,
+        Self::Completed,
+        Self::Faulted,
+        Self::Unknown,
+    ];
+
     /// As in the report.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -180,69 +189,13 @@ impl Totals {
     }
 }
 
-/// What is kept of a dispatcher that ended.
-#[derive(Clone, Copy, Debug)]
-struct EndedBits {
-    faulted: bool,
-    many_threads: bool,
-}
-
-impl EndedBits {
-    fn state(self) -> State {
-        if self.faulted {
-            State::Faulted
-        } else {
-            State::Completed
-        }
-    }
-}
-
-/// The ids of dispatchers that ended: a few bits each, since ids come from a counter and lie close together.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Ended {
-    /// By family and id / 64: which ids ended, which of them faulted, which ran on several threads.
-    pages: FxHashMap<(Family, u64), [u64; 3]>,
-}
-
-impl Ended {
-    fn insert(&mut self, family: Family, id: u64, bits: EndedBits) {
-        let page = self.pages.entry((family, id >> 6)).or_default();
-        let bit = 1_u64.wrapping_shl((id & 63) as u32);
-        for (word, set) in page.iter_mut().zip([true, bits.faulted, bits.many_threads]) {
-            *word = if set { *word | bit } else { *word & !bit };
-        }
-    }
-
-    /// How one ended; `None` when it did not, or is not among them.
-    pub(crate) fn state(&self, family: Family, id: u64) -> Option<State> {
-        let [ended, faulted, many] = self.pages.get(&(family, id >> 6))?;
-        let bit = 1_u64.wrapping_shl((id & 63) as u32);
-        let bits = EndedBits {
-            faulted: *faulted & bit != 0,
-            many_threads: *many & bit != 0,
-        };
-        (*ended & bit != 0).then(|| bits.state())
-    }
-
-    fn remove(&mut self, family: Family, id: u64) -> Option<EndedBits> {
-        let [ended, faulted, many] = self.pages.get_mut(&(family, id >> 6))?;
-        let bit = 1_u64.wrapping_shl((id & 63) as u32);
-        if *ended & bit == 0 {
-            return None;
-        }
-        *ended &= !bit;
-        Some(EndedBits {
-            faulted: *faulted & bit != 0,
-            many_threads: *many & bit != 0,
-        })
-    }
-}
-
 /// All dispatchers of a recording.
 #[derive(Debug, Default)]
 pub(crate) struct Dispatchers {
-    live: FxHashMap<(Family, u64), Dispatcher>,
-    ended: Ended,
+    /// Those that live, by their slots; a slot whose dispatcher ended is used again.
+    live: Vec<Option<Dispatcher>>,
+    free: Vec<usize>,
+    ids: Ids,
     totals: [Totals; 2],
     fork_depths: BTreeMap<u32, u64>,
     /// Records of dispatchers above the limit.
@@ -257,60 +210,73 @@ impl Dispatchers {
         id: u64,
         identities: &mut Identities,
     ) -> Option<&mut Dispatcher> {
-        let is_full = self.live.len() >= MOST;
-        match self.live.entry((family, id)) {
-            Entry::Occupied(known) => Some(known.into_mut()),
-            Entry::Vacant(_) if is_full => {
-                self.not_followed = self.not_followed.saturating_add(1);
-                None
-            }
-            Entry::Vacant(new) => {
-                let mut dispatcher = Dispatcher::new(family, id);
-                if let Some(bits) = self.ended.remove(family, id) {
-                    revive(&mut dispatcher, bits, &mut self.totals);
-                    identities.take_back(family, Identity::OneCreate);
-                }
-                Some(new.insert(dispatcher))
-            }
+        let slot = match self.ids.slot(family, id) {
+            Some(slot) => slot,
+            None => self.add(family, id, identities)?,
+        };
+        self.live.get_mut(slot)?.as_mut()
+    }
+
+    /// Makes room for a dispatcher that does not live yet, or no more.
+    fn add(&mut self, family: Family, id: u64, identities: &mut Identities) -> Option<usize> {
+        if self.free.is_empty() && self.live.len() >= MOST {
+            self.not_followed = self.not_followed.saturating_add(1);
+            return None;
         }
+        let slot = self.free.pop().unwrap_or(self.live.len());
+        let mut dispatcher = Dispatcher::new(family, id);
+        if let Some(bits) = self.ids.begin(family, id, slot) {
+            revive(&mut dispatcher, bits, &mut self.totals);
+            identities.take_back(family, Identity::OneCreate);
+        }
+        match self.live.get_mut(slot) {
+            Some(place) => *place = Some(dispatcher),
+            None => self.live.push(Some(dispatcher)),
+        }
+        Some(slot)
     }
 
     /// The dispatcher when it has not ended.
+    #[inline]
     pub(crate) fn known(&mut self, family: Family, id: u64) -> Option<&mut Dispatcher> {
-        self.live.get_mut(&(family, id))
+        let slot = self.ids.slot(family, id)?;
+        self.live.get_mut(slot)?.as_mut()
     }
 
     /// How many parents stand above a child of `parent`, of whichever family that is.
-    pub(crate) fn depth_below(&self, parent: u64, child: (Family, u64)) -> u32 {
+    pub(crate) fn depth_below(&mut self, parent: u64, child: (Family, u64)) -> u32 {
         if parent == 0 {
             return 0;
         }
-        let same_id = Family::ALL.into_iter().filter_map(|family| {
-            let key = (family, parent);
-            (key != child).then(|| self.live.get(&key)).flatten()
-        });
         // both families may use one number: the one that runs now is the parent
-        let depths = same_id.map(|d| (d.open > 0, d.depth));
-        depths.max().map_or(1, |(_, depth)| depth.saturating_add(1))
+        let mut found = None;
+        for family in Family::ALL {
+            if (family, parent) != child {
+                let running = self.known(family, parent).map(|d| (d.open > 0, d.depth));
+                found = found.max(running);
+            }
+        }
+        found.map_or(1, |(_, depth)| depth.saturating_add(1))
     }
 
     /// Folds a dispatcher that ended as it should; others stay, for what is wrong with them to be seen.
     pub(crate) fn fold(&mut self, family: Family, id: u64, identities: &mut Identities) {
-        let key = (family, id);
-        let folds = self
-            .live
-            .get(&key)
-            .is_some_and(|d| d.creates == 1 && d.open == 0 && d.state.is_end());
-        if !folds {
+        let folds = |d: &mut Dispatcher| d.creates == 1 && d.open == 0 && d.state.is_end();
+        let Some(slot) = self.ids.slot(family, id) else {
             return;
-        }
-        if let Some(dispatcher) = self.live.remove(&key) {
+        };
+        let dispatcher = self
+            .live
+            .get_mut(slot)
+            .and_then(|place| place.take_if(folds));
+        if let Some(dispatcher) = dispatcher {
+            self.free.push(slot);
             self.count(&dispatcher, identities);
             let bits = EndedBits {
                 faulted: dispatcher.state == State::Faulted,
                 many_threads: dispatcher.many_threads,
             };
-            self.ended.insert(family, id, bits);
+            self.ids.end(family, id, bits);
         }
     }
 
@@ -337,14 +303,14 @@ impl Dispatchers {
     /// Counts those that are left; gives them in the order of their ids.
     pub(crate) fn finish(mut self, identities: &mut Identities) -> Left {
         let live = std::mem::take(&mut self.live);
-        let mut left: Vec<Dispatcher> = live.into_values().collect();
+        let mut left: Vec<Dispatcher> = live.into_iter().flatten().collect();
         left.sort_unstable_by_key(|d| (d.family, d.id));
         for dispatcher in &left {
             self.count(dispatcher, identities);
         }
         Left {
             dispatchers: left,
-            ended: self.ended,
+            ended: self.ids,
             totals: self.totals,
             fork_depths: self.fork_depths,
             not_followed: self.not_followed,
@@ -368,7 +334,7 @@ fn revive(dispatcher: &mut Dispatcher, bits: EndedBits, totals: &mut [Totals; 2]
 #[derive(Debug)]
 pub(crate) struct Left {
     pub(crate) dispatchers: Vec<Dispatcher>,
-    pub(crate) ended: Ended,
+    pub(crate) ended: Ids,
     pub(crate) totals: [Totals; 2],
     pub(crate) fork_depths: BTreeMap<u32, u64>,
     pub(crate) not_followed: u64,
@@ -388,7 +354,7 @@ mod tests {
             (d.creates, d.state, d.many_threads) = (1, State::Completed, id == 8);
             all.fold(RA, id, &mut identities);
         }
-        assert!(all.live.is_empty());
+        assert!(all.live.iter().all(Option::is_none));
         let again = all.get(RA, 8, &mut identities).unwrap();
         assert_eq!((again.creates, again.many_threads), (1, true));
         again.creates += 1;

@@ -43,6 +43,8 @@ pub struct FrameLists<'a> {
     /// By the bytes of the wire, one map for each family. The bytes of a list are its encoding without the count, which
     /// they determine.
     by_bytes: [FxHashMap<&'a [u8], FrameListId>; 2],
+    /// The list of each family that was met last: a chain is resumed with the frames that it suspended with.
+    last: [Option<(&'a [u8], u8, FrameListId)>; 2],
     /// By content: two encodings of the same frames are one list.
     by_frames: FxHashMap<(Family, Vec<Frame>), FrameListId>,
 }
@@ -66,12 +68,24 @@ impl<'a> FrameLists<'a> {
     }
 
     /// The list that `bytes` encode, which must be `count` frames and nothing else.
+    #[inline]
     pub(crate) fn intern(
         &mut self,
         family: Family,
         count: u8,
         bytes: &'a [u8],
     ) -> Option<FrameListId> {
+        let index = family.index();
+        match self.last.get(index)? {
+            Some((last, frames, id)) if *frames == count && *last == bytes => return Some(*id),
+            _ => {}
+        }
+        let id = self.find(family, count, bytes)?;
+        *self.last.get_mut(index)? = Some((bytes, count, id));
+        Some(id)
+    }
+
+    fn find(&mut self, family: Family, count: u8, bytes: &'a [u8]) -> Option<FrameListId> {
         let known = self.by_bytes.get(family.index())?.get(bytes).copied();
         if let Some(id) = known {
             let list = self.get(id)?;
@@ -98,6 +112,7 @@ impl<'a> FrameLists<'a> {
         Some(next)
     }
 
+    #[inline]
     pub(crate) fn used(&mut self, id: FrameListId) {
         let place = usize::try_from(id.0).unwrap_or(usize::MAX);
         if let Some(list) = self.lists.get_mut(place) {

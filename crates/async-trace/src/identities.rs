@@ -183,21 +183,26 @@ impl Identities {
         self.first_gap
     }
 
+    /// Counts whether a rule holds. Inlined, so that the breach is only made when there is one.
+    #[inline]
     pub(crate) fn check(&mut self, holds: bool, breach: Breach) {
-        let table = if holds {
-            &mut self.held
-        } else {
-            &mut self.broken
-        };
-        let cell = table
-            .get_mut(breach.family.index())
-            .and_then(|row| row.get_mut(breach.identity as usize));
-        let Some(cell) = cell else { return };
-        *cell = cell.saturating_add(1);
-        if holds {
-            return;
+        if !holds {
+            return self.breach(breach);
         }
-        if *cell <= KEPT {
+        let row = self.held.get_mut(breach.family.index());
+        if let Some(count) = row.and_then(|row| row.get_mut(breach.identity as usize)) {
+            *count = count.saturating_add(1);
+        }
+    }
+
+    #[cold]
+    fn breach(&mut self, breach: Breach) {
+        let row = self.broken.get_mut(breach.family.index());
+        let Some(count) = row.and_then(|row| row.get_mut(breach.identity as usize)) else {
+            return;
+        };
+        *count = count.saturating_add(1);
+        if *count <= KEPT {
             self.breaches.push(breach);
         }
         if breach.identity.shows_a_gap() && breach.family == Family::RuntimeAsync {

@@ -23,6 +23,7 @@ mod clock;
 mod dispatchers;
 mod frames;
 mod identities;
+mod ids;
 pub mod markers;
 mod recording;
 mod reject;

@@ -2,9 +2,10 @@
 //! of all of them in the order of time, one batch of each context decoded at a time.
 
 use crate::batch::{self, Decoded, Header, Metadata, Outer, Record, SyncClock};
-use crate::dispatchers::{Dispatcher, Ended, Left, Moment, State, Totals};
+use crate::dispatchers::{Dispatcher, Left, Moment, State, Totals};
 use crate::frames::FrameLists;
 use crate::identities::{Breach, Identities, Identity, RecordRef};
+use crate::ids::Ids;
 use crate::reject::{Rejected, Rejection};
 use crate::spans::Spans;
 use crate::thread::{Books, Thread};
@@ -91,7 +92,7 @@ pub struct AsyncTrace<'a> {
     pub fork_depths: BTreeMap<u32, u64>,
     /// Dispatchers that did not end, and those with something wrong about them, by family and id.
     pub dispatchers: Vec<Dispatcher>,
-    pub(crate) ended: Ended,
+    pub(crate) ended: Ids,
     /// Resumes of dispatchers above the limit on those that are followed.
     pub not_followed: u64,
     /// Records that mean an activation which is not there, by family.
@@ -382,11 +383,13 @@ impl<'a> Run<'a> {
             if source.next >= source.records.len() && !self.load(source) {
                 return;
             }
-            let Some(key) = source.key(index) else { return };
-            if limit.is_some_and(|limit| key > limit) {
+            if source
+                .key(index)
+                .is_none_or(|key| limit.is_some_and(|limit| key > limit))
+            {
                 return;
             }
-            let Some(record) = source.records.get(source.next).copied() else {
+            let Some(record) = source.records.get(source.next) else {
                 continue;
             };
             let at = Moment {
@@ -398,7 +401,7 @@ impl<'a> Run<'a> {
                 os_thread: source.os_thread,
             };
             source.next = source.next.saturating_add(1);
-            source.thread.record(&record, at, &mut self.books);
+            source.thread.record(record, at, &mut self.books);
         }
     }
 
@@ -476,7 +479,7 @@ impl<'a> Run<'a> {
             leftover_records: self.leftover_records,
             overlapping_batches: self.overlapping_batches,
             frames: books.frames,
-            activations: books.activations,
+            activations: books.activations.counts(),
             totals,
             fork_depths,
             dispatchers,
@@ -515,9 +518,9 @@ fn resume_sums(run: &Run<'_>) -> Vec<Sum> {
         .filter(|(_, resume, ..)| count(*resume) > 0);
     sums.map(|(family, resume, suspend, complete)| {
         let still = [State::Running, State::Unknown]
-            .iter()
-            .filter_map(|how| run.books.activations.get(&(family, *how)))
-            .fold(0_u64, |sum, n| sum.saturating_add(*n));
+            .map(|how| run.books.activations.count(family, how))
+            .into_iter()
+            .fold(0_u64, u64::saturating_add);
         let ends = count(suspend)
             .saturating_add(count(complete))
             .saturating_add(still);

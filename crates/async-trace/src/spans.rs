@@ -31,10 +31,12 @@ pub struct Spans {
 
 impl Spans {
     pub(crate) fn add(&mut self, span: Span) {
-        self.kept.push_back(span);
-        if self.kept.len() > self.limit {
-            self.kept.pop_front();
+        if self.kept.len() >= self.limit {
             self.left_out = self.left_out.saturating_add(1);
+            if self.kept.pop_front().is_none() {
+                return;
+            }
         }
+        self.kept.push_back(span);
     }
 }

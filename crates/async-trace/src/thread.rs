@@ -60,6 +60,39 @@ impl Activation {
     }
 }
 
+/// Activations in numbers.
+#[derive(Debug, Default)]
+pub(crate) struct Activations {
+    /// By family and how they ended.
+    counts: [[u64; State::ALL.len()]; 2],
+}
+
+impl Activations {
+    fn add(&mut self, family: Family, how: State) {
+        let row = self.counts.get_mut(family.index());
+        if let Some(count) = row.and_then(|row| row.get_mut(how as usize)) {
+            *count = count.saturating_add(1);
+        }
+    }
+
+    /// Those of a family that ended so; [`State::Running`] for those that did not.
+    pub(crate) fn count(&self, family: Family, how: State) -> u64 {
+        let row = self.counts.get(family.index());
+        row.and_then(|row| row.get(how as usize))
+            .copied()
+            .unwrap_or(0)
+    }
+
+    /// All counts above 0.
+    pub(crate) fn counts(&self) -> BTreeMap<(Family, State), u64> {
+        let keys = Family::ALL
+            .into_iter()
+            .flat_map(|f| State::ALL.map(|s| (f, s)));
+        let all = keys.map(|(family, how)| ((family, how), self.count(family, how)));
+        all.filter(|(_, count)| *count > 0).collect()
+    }
+}
+
 /// What all threads share.
 #[derive(Debug, Default)]
 pub(crate) struct Books<'a> {
@@ -67,7 +100,7 @@ pub(crate) struct Books<'a> {
     pub(crate) dispatchers: Dispatchers,
     pub(crate) identities: Identities,
     /// Activations by family and how they ended.
-    pub(crate) activations: BTreeMap<(Family, State), u64>,
+    pub(crate) activations: Activations,
     /// Records that mean the innermost activation where there is none, or another than they name.
     pub(crate) orphans: [u64; 2],
     /// The first of them.
@@ -329,8 +362,7 @@ impl Thread {
         let Some(activation) = popped else {
             return books.orphan(family, at);
         };
-        let counted = books.activations.entry((family, how)).or_default();
-        *counted = counted.saturating_add(1);
+        books.activations.add(family, how);
         check(&activation, how, at, books);
         let escaped =
             how == State::Completed && family == Family::RuntimeAsync && activation.unwound_last;
@@ -359,11 +391,7 @@ impl Thread {
     pub(crate) fn finish(&mut self, books: &mut Books<'_>) {
         for activation in self.stacks.iter_mut().flat_map(std::mem::take) {
             let family = activation.family;
-            let counted = books
-                .activations
-                .entry((family, State::Running))
-                .or_default();
-            *counted = counted.saturating_add(1);
+            books.activations.add(family, State::Running);
             check(&activation, State::Running, activation.began, books);
             books.spans.add(activation.span(State::Running, None));
             let known = books.dispatchers.known(family, activation.dispatcher);
