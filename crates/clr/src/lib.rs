@@ -40,8 +40,8 @@ mod version;
 
 pub use asynctriage_image::pe::CodeView;
 pub use code::{
-    AsyncPoint, Bound, Code, CodeKind, DebugInfo, GENERIC_CONTEXT, ImageFile, ImagePoint,
-    IndexFrom, MethodKind, MethodRef, NamedBy, PointLists, ResumePoint, pack_image_points,
+    AsyncPoint, AwaitNumber, Bound, Code, CodeKind, DebugInfo, GENERIC_CONTEXT, ImageFile,
+    ImagePoint, MethodKind, MethodRef, NamedBy, PointLists, ResumePoint, pack_image_points,
 };
 pub use core_names::{CoreLibBuild, pack_core_names};
 pub use exceptions::{Exception, ThrowFrame};

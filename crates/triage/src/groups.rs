@@ -2,7 +2,7 @@
 
 use crate::analysis::Analysis;
 use crate::paths::{Path, Paths};
-use crate::steps::Step;
+use crate::steps::{Place, Step, is_least_await, step_offset};
 use crate::tally::{Note, Tally};
 use asynctriage_async_graph::NodeId;
 use asynctriage_dump::Addr;
@@ -19,7 +19,7 @@ const MAX_MEMBER_BOXES: usize = 64;
 /// What makes two chains alike.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Key {
-    frames: Vec<(Arc<str>, Option<i32>, u64)>,
+    frames: Vec<(Arc<str>, Option<Place>, u64)>,
     leaf: LeafKind,
     root: Option<RootKind>,
 }
@@ -156,16 +156,16 @@ impl Analysis<'_, '_> {
     }
 
     /// Names and awaits of the frames, runs of one frame folded.
-    fn folded(&self, path: &Path) -> Vec<(Arc<str>, Option<i32>, u64)> {
-        let mut out: Vec<(Arc<str>, Option<i32>, u64)> = Vec::new();
+    fn folded(&self, path: &Path) -> Vec<(Arc<str>, Option<Place>, u64)> {
+        let mut out: Vec<(Arc<str>, Option<Place>, u64)> = Vec::new();
         let blocked = path.blocked.map(|node| Step { node, frame: None });
         for step in self.steps(path).chain(blocked) {
-            let (name, state) = (self.step_name(step), self.step_await(step));
+            let (name, place) = (self.step_name(step), self.step_place(step));
             match out.last_mut() {
-                Some((last, at, repeat)) if *last == name && *at == state => {
+                Some((last, at, repeat)) if *last == name && *at == place => {
                     *repeat = repeat.saturating_add(1);
                 }
-                _ => out.push((name, state, 1)),
+                _ => out.push((name, place, 1)),
             }
         }
         out
@@ -269,7 +269,9 @@ impl Analysis<'_, '_> {
             below = Some(step.node);
             match out.last_mut() {
                 Some(last)
-                    if last.method == frame.method && last.await_index == frame.await_index =>
+                    if last.method == frame.method
+                        && (last.await_index, last.il_offset)
+                            == (frame.await_index, frame.il_offset) =>
                 {
                     last.repeat = last.repeat.saturating_add(1);
                 }
@@ -291,6 +293,9 @@ impl Analysis<'_, '_> {
         let edge = below.and_then(|b| self.graph.awaited(step.node).find(|(from, _)| *from == b));
         let linked = edge.map(|(_, e)| format!("{} at {}", e.field, e.slot));
         let spot = self.step_spot(step);
+        let index = self
+            .step_await(step)
+            .and_then(|state| u32::try_from(state).ok());
         let truth = machine.zip(edge.filter(|(_, e)| e.field == "awaiter"));
         let truth = truth.and_then(|(m, (_, e))| spot.awaiter_truth(self.rt, m, e.slot));
         let evidence: Vec<String> = linked
@@ -301,9 +306,9 @@ impl Analysis<'_, '_> {
         Frame {
             method: self.step_name(step).to_string(),
             kind,
-            await_index: self
-                .step_await(step)
-                .and_then(|state| u32::try_from(state).ok()),
+            await_index: index,
+            await_index_least: is_least_await(step),
+            il_offset: step_offset(step).filter(|_| index.is_none()),
             awaits: spot.awaits,
             line: spot.location.as_ref().map(|l| l.line),
             file: spot.location.map(|l| l.file),
@@ -348,11 +353,13 @@ fn common_text(text: &mut String, texts: &FxHashMap<String, u64>) {
 impl Key {
     fn text(&self) -> String {
         let mut out = format!("{}|{}", self.leaf, self.root.unwrap_or_default());
-        for (name, state, repeat) in &self.frames {
-            out.push_str(&format!(
-                "|{name}@{}x{repeat}",
-                state.map_or_else(|| "-".to_owned(), |s| s.to_string())
-            ));
+        for (name, place, repeat) in &self.frames {
+            let at = match place {
+                Some(Place::Await(number)) => number.to_string(),
+                Some(Place::Offset(il)) => format!("il{il}"),
+                None => "-".to_owned(),
+            };
+            out.push_str(&format!("|{name}@{at}x{repeat}"));
         }
         out
     }

@@ -2,6 +2,7 @@
 
 use crate::analysis::Analysis;
 use crate::groups::Groups;
+use crate::steps::is_least_await;
 use asynctriage_async_graph::{Helper, NodeId, work_item_targets};
 use asynctriage_dump::Addr;
 use asynctriage_report::{LeafKind, Pool, QueuedKind, QueuedWork};
@@ -123,8 +124,9 @@ impl Analysis<'_, '_> {
                 self.graph.machines.contains_key(id) || self.graph.operations.contains_key(id)
             });
         if let Some(id) = target {
-            let (method, at) = self.innermost_await(id);
+            let (method, at, least) = self.innermost_await(id);
             let text = match at {
+                Some(at) if least => format!("resumption of {method} at await {at} or later"),
                 Some(at) => format!("resumption of {method} at await {at}"),
                 None => format!("resumption of {method}"),
             };
@@ -133,14 +135,14 @@ impl Analysis<'_, '_> {
         (self.plain_item(item), None)
     }
 
-    /// The method of a node that will go on first, and the await that it stands at.
-    fn innermost_await(&self, id: NodeId) -> (String, Option<u32>) {
+    /// The method of a node that will go on first, and the await that it stands at, or the first that it can be.
+    fn innermost_await(&self, id: NodeId) -> (String, Option<u32>, bool) {
         let step = crate::steps::steps_of(&self.graph, id).next();
         let Some(step) = step else {
-            return (self.node_text(id), None);
+            return (self.node_text(id), None, false);
         };
         let at = self.step_await(step).and_then(|n| u32::try_from(n).ok());
-        (self.step_name(step).to_string(), at)
+        (self.step_name(step).to_string(), at, is_least_await(step))
     }
 
     fn plain_item(&self, item: Addr) -> String {
@@ -190,7 +192,7 @@ fn resumed(groups: &Groups, method: &str, at: Option<u32>) -> Option<String> {
         g.leaf.kind == LeafKind::Ready
             && g.frames
                 .first()
-                .is_some_and(|f| f.method == method && f.await_index == at)
+                .is_some_and(|f| f.method == method && f.await_index == at && f.il_offset.is_none())
     });
     let only = fitting.next()?;
     fitting.next().is_none().then(|| only.signature.clone())

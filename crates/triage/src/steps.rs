@@ -5,7 +5,7 @@ use crate::context;
 use crate::names::is_framework;
 use crate::paths::Path;
 use asynctriage_async_graph::{AsyncFrame, AsyncGraph, Class, Combinator, NodeId};
-use asynctriage_clr::{IndexFrom, NamedBy};
+use asynctriage_clr::{AwaitNumber, NamedBy};
 use asynctriage_dump::Addr;
 use asynctriage_report::FrameKind;
 use std::sync::Arc;
@@ -17,6 +17,27 @@ pub(crate) struct Step<'g> {
     pub(crate) node: NodeId,
     /// The runtime-async method, when it is one.
     pub(crate) frame: Option<&'g AsyncFrame>,
+}
+
+/// Where in its method a frame stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Place {
+    /// At this await.
+    Await(i32),
+    /// At an await whose number is not known, at this offset of the IL.
+    Offset(u32),
+}
+
+/// The IL offset of the await that a runtime-async method stands at.
+pub(crate) fn step_offset(step: Step<'_>) -> Option<u32> {
+    let frame = step.frame.filter(|f| f.is_async())?;
+    frame.point.il_offset
+}
+
+/// Whether the number of a frame's await is only the least that it can be.
+pub(crate) fn is_least_await(step: Step<'_>) -> bool {
+    let number = step.frame.and_then(|f| f.point.await_index);
+    matches!(number, Some(AwaitNumber::AtLeast(_)))
 }
 
 /// The frames of a node that shows as at least one.
@@ -53,12 +74,19 @@ impl Analysis<'_, '_> {
         }
     }
 
-    /// Which await a frame stands at.
+    /// Which await a frame stands at, or the first that it can be.
     pub(crate) fn step_await(&self, step: Step<'_>) -> Option<i32> {
         match step.frame {
-            Some(frame) => i32::try_from(frame.point.await_index?.0).ok(),
+            Some(frame) => i32::try_from(frame.point.await_index?.least()).ok(),
             None => self.graph.machines.get(&step.node).map(|m| m.state),
         }
+    }
+
+    /// Where in its method a frame stands: at which await, else at which IL offset.
+    pub(crate) fn step_place(&self, step: Step<'_>) -> Option<Place> {
+        self.step_await(step)
+            .map(Place::Await)
+            .or_else(|| step_offset(step).map(Place::Offset))
     }
 
     /// Whether a frame belongs to .NET rather than to the application.
@@ -133,12 +161,13 @@ impl Analysis<'_, '_> {
             NamedBy::List => "the list of suspension points of this build of the image",
             NamedBy::Nothing => "nothing: the image's data is not in the dump",
         };
-        let index = match point.await_index {
-            Some((_, IndexFrom::Il)) => "; await counted in the IL",
-            Some((_, IndexFrom::Code)) => {
-                "; await counted in the compiled code, as the IL is not in the dump"
+        let index = match (point.await_index, frame.is_async()) {
+            (Some(AwaitNumber::Exact(_)), _) => "; await counted in the IL",
+            (Some(AwaitNumber::AtLeast(_)), _) => {
+                "; await counted in the compiled code, as the IL is not in the dump: the compiler may have left out awaits before it"
             }
-            None => "",
+            (None, true) => "; the number of its await is not known",
+            (None, false) => "",
         };
         format!("ResumeInfo at {}, method from {by}{index}", point.info)
     }

@@ -6,6 +6,7 @@
 //! the first part and the second follows; the parts stand behind, each from a byte boundary on.
 
 use asynctriage_dump::{Addr, Memory};
+use std::collections::BTreeSet;
 
 /// Bytes of the head that tells the sizes: six numbers of at most eleven nibbles.
 const MAX_HEAD: u64 = 40;
@@ -22,6 +23,11 @@ const VAR_BIAS: i64 = 6;
 /// Flag of a bound: the call suspends.
 const ASYNC: u64 = 4;
 const FLAG_BITS: u32 = 3;
+/// Bytes of a call in IL, such as that of `AsyncHelpers.Await`.
+const CALL: u32 = 5;
+/// Bytes of IL that hold an await which the compiler can leave out, and the least in front of another: two calls, as
+/// the task must be one that is known to have ended, and what is awaited next.
+const ROOM: u32 = 2 * CALL + 1;
 /// Number of the variable that holds the generic context of shared code.
 pub const GENERIC_CONTEXT: i64 = -3;
 
@@ -34,6 +40,34 @@ pub struct Bound {
     pub il: Option<u32>,
     /// Whether the method can suspend there.
     pub suspends: bool,
+}
+
+/// Which await of its method one is, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AwaitNumber {
+    /// This one.
+    Exact(u32),
+    /// This one or a later one: the IL is not there, and compiled code lacks awaits of what has always ended (11.0.0).
+    AtLeast(u32),
+}
+
+impl AwaitNumber {
+    /// The number, exact or the least.
+    #[must_use]
+    pub fn least(self) -> u32 {
+        match self {
+            Self::Exact(number) | Self::AtLeast(number) => number,
+        }
+    }
+
+    /// The number, when it is exact.
+    #[must_use]
+    pub fn exact(self) -> Option<u32> {
+        match self {
+            Self::Exact(number) => Some(number),
+            Self::AtLeast(_) => None,
+        }
+    }
 }
 
 /// A suspension point.
@@ -102,18 +136,34 @@ impl DebugInfo {
         nearest.il.filter(|_| !nearest.suspends)
     }
 
-    /// The IL offsets of all suspensions, ascending.
+    /// Which await of the method stands at an IL offset, from the compiled code alone. `None` when the IL in front of
+    /// all code has room for an await: then one was likely left out there.
     #[must_use]
-    pub fn suspensions(&self) -> Vec<u32> {
-        let mut all: Vec<_> = self
-            .bounds
-            .iter()
-            .filter(|b| b.suspends)
-            .filter_map(|b| b.il)
+    pub fn await_number(&self, il: u32) -> Option<AwaitNumber> {
+        let flagged = self.bounds.iter().filter(|b| b.suspends);
+        let points = self.points.iter().map(|p| self.suspension_il(p.native));
+        let sites: BTreeSet<u32> = flagged
+            .map(|b| b.il)
+            .chain(points)
+            .flatten()
+            .filter(|site| *site < il)
             .collect();
-        all.sort_unstable();
-        all.dedup();
-        all
+        let first = self.bounds.iter().filter_map(|b| b.il).min()?;
+        if first >= ROOM && first < il {
+            return None;
+        }
+        let number = u32::try_from(sites.len()).ok()?;
+        let mut from = 0_u32;
+        let roomy = sites.into_iter().chain([il]).any(|site| {
+            let room = site.saturating_sub(from);
+            from = site.saturating_add(CALL);
+            room >= ROOM
+        });
+        Some(if roomy {
+            AwaitNumber::AtLeast(number)
+        } else {
+            AwaitNumber::Exact(number)
+        })
     }
 }
 
@@ -276,12 +326,63 @@ mod tests {
         assert_eq!(info.suspension_il(60), None);
         assert_eq!(info.suspension_il(150), Some(16));
         assert_eq!(info.suspension_il(400), None);
-        assert_eq!(info.suspensions(), [46]);
         let point = AsyncPoint {
             native: 175,
             variables: vec![(1, 48)],
         };
         assert_eq!(info.points, [point]);
+    }
+
+    /// Debug info with bounds at these IL offsets, 100 bytes of code each; those with `true` suspend.
+    fn info(bounds: &[(u32, bool)]) -> DebugInfo {
+        let bound = |(at, (il, suspends)): (u32, &(u32, bool))| Bound {
+            native: 100 * at,
+            il: Some(*il),
+            suspends: *suspends,
+        };
+        DebugInfo {
+            bounds: (0..).zip(bounds).map(bound).collect(),
+            points: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn awaits_without_room_for_another_have_their_number() {
+        use AwaitNumber::Exact;
+        let tight = info(&[(0, false), (10, true), (25, true)]);
+        assert_eq!(tight.await_number(10), Some(Exact(0)));
+        assert_eq!(tight.await_number(25), Some(Exact(1)));
+        // the same await in two copies of a loop
+        let twice = info(&[(0, false), (9, true), (9, true), (20, true)]);
+        assert_eq!(twice.await_number(20), Some(Exact(1)));
+    }
+
+    #[test]
+    fn awaits_behind_room_for_another_have_a_least_number() {
+        use AwaitNumber::{AtLeast, Exact};
+        let wide = info(&[(0, false), (9, true), (41, true), (50, true)]);
+        assert_eq!(wide.await_number(9), Some(Exact(0)));
+        assert_eq!(wide.await_number(41), Some(AtLeast(1)));
+        assert_eq!(wide.await_number(50), Some(AtLeast(2)));
+    }
+
+    #[test]
+    fn awaits_behind_il_without_code_have_no_number() {
+        // 11.0.0: `await Task.CompletedTask.ConfigureAwait(false)` in front of the statement at 16
+        let real = DebugInfo::read(&blob(ONE_AWAIT), Addr(0x1000)).unwrap();
+        assert_eq!(real.await_number(46), None);
+        assert_eq!(info(&[(6, true)]).await_number(6).unwrap().exact(), Some(0));
+        assert_eq!(info(&[]).await_number(6), None);
+    }
+
+    #[test]
+    fn points_that_only_tell_their_statement_count() {
+        let mut merged = info(&[(0, false), (6, false), (20, true)]);
+        merged.points.push(AsyncPoint {
+            native: 150,
+            variables: Vec::new(),
+        });
+        assert_eq!(merged.await_number(20).map(AwaitNumber::least), Some(1));
     }
 
     #[test]

@@ -18,13 +18,32 @@ const MAX_BYTES: u64 = 16 << 20;
 
 pub(super) type List = FxHashMap<[u8; 16], Vec<ImagePoint>>;
 
+/// The list that comes with the tool.
+fn built_in() -> &'static List {
+    static LIST: OnceLock<List> = OnceLock::new();
+    LIST.get_or_init(|| unpack(PACKED).unwrap_or_default())
+}
+
 /// The point whose ResumeInfo is at an RVA of the image with this MVID.
 pub(super) fn find(mvid: &[u8; 16], info: u32) -> Option<ImagePoint> {
-    static LIST: OnceLock<List> = OnceLock::new();
-    let list = LIST.get_or_init(|| unpack(PACKED).unwrap_or_default());
+    find_in(built_in(), mvid, info)
+}
+
+/// Which await of a method stands at an IL offset, when the image's own code suspends there, too.
+pub(super) fn await_at(mvid: &[u8; 16], rid: u32, il: u32) -> Option<u32> {
+    await_in(built_in(), mvid, rid, il)
+}
+
+pub(super) fn find_in(list: &List, mvid: &[u8; 16], info: u32) -> Option<ImagePoint> {
     let points = list.get(mvid)?;
     let at = points.binary_search_by_key(&info, |p| p.info).ok()?;
     points.get(at).copied()
+}
+
+pub(super) fn await_in(list: &List, mvid: &[u8; 16], rid: u32, il: u32) -> Option<u32> {
+    let mut points = list.get(mvid)?.iter();
+    let here = points.find(|p| p.rid == rid && p.il_offset == Some(il) && rid != 0)?;
+    here.await_index
 }
 
 pub(super) fn unpack(packed: &[u8]) -> Option<List> {
@@ -165,6 +184,22 @@ mod tests {
         }
         let known = list.values().flatten().filter(|p| p.await_index.is_some());
         assert!(known.count() > 2000);
+    }
+
+    #[test]
+    fn an_await_is_known_by_its_method_and_il_offset() {
+        let points = vec![
+            point(8, 0, 0, Some(2)),
+            point(24, 0, 7, Some(1)),
+            point(40, 0, 9, Some(1)),
+            point(56, 0, 7, Some(2)),
+        ];
+        let list = List::from_iter([([1; 16], points)]);
+        assert_eq!(await_in(&list, &[1; 16], 7, 600), Some(2));
+        assert_eq!(await_in(&list, &[1; 16], 9, 600), None);
+        // row 0 stands for methods of other images
+        assert_eq!(await_in(&list, &[1; 16], 0, 600), None);
+        assert_eq!(await_in(&list, &[2; 16], 7, 600), None);
     }
 
     #[test]

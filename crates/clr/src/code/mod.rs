@@ -14,13 +14,13 @@ mod resume;
 #[cfg(test)]
 mod testing;
 
-pub use debug_info::{AsyncPoint, Bound, DebugInfo, GENERIC_CONTEXT};
+pub use debug_info::{AsyncPoint, AwaitNumber, Bound, DebugInfo, GENERIC_CONTEXT};
 pub use image_points::ImagePoint;
 pub use known_points::pack as pack_image_points;
-pub use point_lists::{ImageFile, PointLists};
 pub use method::{MethodKind, MethodRef};
+pub use point_lists::{ImageFile, PointLists};
 pub use range::{Code, CodeKind};
-pub use resume::{IndexFrom, NamedBy, ResumePoint};
+pub use resume::{NamedBy, ResumePoint};
 
 use asynctriage_dump::Addr;
 use entry_points::EntryPoints;

@@ -1,7 +1,7 @@
 //! Lists of suspension points besides the one that comes with the tool: made from the files of a runtime, kept in files.
 
 use super::image_points::{ImagePoint, image_points};
-use super::known_points::{List, pack, unpack};
+use super::known_points::{List, await_in, find_in, pack, unpack};
 use asynctriage_dump::{Addr, Fault, FaultReason, Memory};
 use asynctriage_image::pe::{PeImage, PeLayout};
 use asynctriage_metadata::Metadata;
@@ -61,9 +61,12 @@ impl PointLists {
 
     /// The point whose ResumeInfo is at an RVA of an image.
     pub(super) fn find(&self, mvid: &[u8; 16], info: u32) -> Option<ImagePoint> {
-        let points = self.0.get(mvid)?;
-        let at = points.binary_search_by_key(&info, |p| p.info).ok()?;
-        points.get(at).copied()
+        find_in(&self.0, mvid, info)
+    }
+
+    /// Which await of a method stands at an IL offset.
+    pub(super) fn await_at(&self, mvid: &[u8; 16], rid: u32, il: u32) -> Option<u32> {
+        await_in(&self.0, mvid, rid, il)
     }
 
     /// The bytes of a file with the points of some images.

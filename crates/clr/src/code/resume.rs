@@ -4,7 +4,7 @@
 //! stands for the suspension point. For code of the JIT it lies behind the code itself; for code of images in the image's
 //! data, which reduced dumps lack: then a list that comes with the tool tells what stood there.
 
-use super::debug_info::DebugInfo;
+use super::debug_info::{AwaitNumber, DebugInfo};
 use super::image_points::ImagePoint;
 use super::known_points;
 use super::method::{IMPL_ASYNC, MethodRef};
@@ -33,15 +33,6 @@ pub enum NamedBy {
     Nothing,
 }
 
-/// How sure the number of the await is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum IndexFrom {
-    /// Its place among the awaits in the method's IL.
-    Il,
-    /// Its place among the suspensions that the compiled code has; the compiler may have left some out.
-    Code,
-}
-
 /// A place where a method suspends.
 #[derive(Clone, Debug)]
 pub struct ResumePoint {
@@ -58,8 +49,9 @@ pub struct ResumePoint {
     pub is_async: Option<bool>,
     /// IL offset of the await.
     pub il_offset: Option<u32>,
-    /// Which await of the method it is, from 0, and how that is known.
-    pub await_index: Option<(u32, IndexFrom)>,
+    /// Which await of the method it is: its place among the awaits in the method's IL, from there or from a list, else
+    /// as far as the compiled code tells.
+    pub await_index: Option<AwaitNumber>,
     /// Variables that the continuation keeps: number (arguments first, `this` is 0) and offset in the object.
     pub variables: Vec<(i64, u32)>,
     /// How it was named.
@@ -175,16 +167,20 @@ impl Runtime<'_> {
         DebugInfo::read(self.memory, at)
     }
 
-    fn await_index(
-        &self,
-        method: &MethodRef,
-        debug: &DebugInfo,
-        il: u32,
-    ) -> Option<(u32, IndexFrom)> {
-        match self.await_sites(method) {
-            Some(sites) => Some((rank(&sites, il)?, IndexFrom::Il)),
-            None => Some((rank(&debug.suspensions(), il)?, IndexFrom::Code)),
+    fn await_index(&self, method: &MethodRef, debug: &DebugInfo, il: u32) -> Option<AwaitNumber> {
+        if let Some(sites) = self.await_sites(method) {
+            return rank(&sites, il).map(AwaitNumber::Exact);
         }
+        // code of the JIT suspends at the same places of the IL as that of the image
+        let module = self.module(method.module);
+        let mvid = module.metadata.as_ref().and_then(|m| m.mvid());
+        let known = mvid.and_then(|mvid| {
+            known_points::await_at(&mvid, method.rid, il)
+                .or_else(|| self.points.await_at(&mvid, method.rid, il))
+        });
+        known
+            .map(AwaitNumber::Exact)
+            .or_else(|| debug.await_number(il))
     }
 
     /// IL offsets of a method's awaits; `None` when its IL is not in the dump.
@@ -251,7 +247,7 @@ struct Listed {
 impl ResumePoint {
     fn fill_from_list(&mut self, listed: &ImagePoint) {
         self.il_offset = listed.il_offset;
-        self.await_index = listed.await_index.map(|i| (i, IndexFrom::Il));
+        self.await_index = listed.await_index.map(AwaitNumber::Exact);
     }
 }
 

@@ -73,6 +73,14 @@ pub struct Frame {
     /// The await it stands at, counted from 0 in the order of the source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub await_index: Option<u32>,
+    /// Whether `await_index` is only the least that it can be: the code was counted, and the compiler leaves out awaits
+    /// of what has always ended.
+    #[serde(skip_serializing_if = "is_false")]
+    pub await_index_least: bool,
+    /// Offset of that await in the method's IL, in bytes, where its number is not known; that of the statement where
+    /// the compiler tells no more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub il_offset: Option<u32>,
     /// What is awaited there, as in the source: `Client.SendAsync`, `_gate`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub awaits: Option<String>,
@@ -146,6 +154,8 @@ impl Default for Frame {
             method: String::new(),
             kind: FrameKind::default(),
             await_index: None,
+            await_index_least: false,
+            il_offset: None,
             awaits: None,
             repeat: 1,
             file: None,
@@ -160,6 +170,28 @@ impl Default for Frame {
             retained_bytes: None,
             locals: Vec::new(),
         }
+    }
+}
+
+impl Frame {
+    /// Whether it is a method that stands at an await, with or without its number.
+    #[must_use]
+    pub fn stands_at_await(&self) -> bool {
+        self.await_index.is_some() || self.il_offset.is_some()
+    }
+
+    /// `await 2`, `await 2 or later` where awaits before it may be missing, or `await at IL 0x2e` where the number is
+    /// not known.
+    #[must_use]
+    pub fn place(&self) -> Option<String> {
+        let offset = self.il_offset.map(|il| format!("await at IL {il:#x}"));
+        let later = if self.await_index_least {
+            " or later"
+        } else {
+            ""
+        };
+        let number = self.await_index.map(|n| format!("await {n}{later}"));
+        number.or(offset)
     }
 }
 

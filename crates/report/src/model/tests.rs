@@ -87,3 +87,23 @@ fn severities_and_confidences_are_ordered() {
     assert!(Severity::Info < Severity::Warning && Severity::Warning < Severity::Critical);
     assert!(Confidence::Possible < Confidence::Likely && Confidence::Likely < Confidence::Certain);
 }
+
+#[test]
+fn a_frame_tells_its_place_as_far_as_it_is_known() {
+    let frame = Frame {
+        await_index: Some(2),
+        ..Frame::default()
+    };
+    assert_eq!(frame.place().as_deref(), Some("await 2"));
+    let least = Frame {
+        await_index_least: true,
+        ..frame
+    };
+    assert_eq!(least.place().as_deref(), Some("await 2 or later"));
+    let offset = Frame {
+        il_offset: Some(46),
+        ..Frame::default()
+    };
+    assert_eq!(offset.place().as_deref(), Some("await at IL 0x2e"));
+    assert!(offset.stands_at_await() && !Frame::default().stands_at_await());
+}

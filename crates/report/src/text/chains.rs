@@ -311,8 +311,7 @@ fn local_text(local: &Local) -> String {
 
 /// `await 2: Client.SendAsync`.
 fn await_text(frame: &Frame) -> Option<String> {
-    let number = frame.await_index.map(|index| format!("await {index}"));
-    match (number, &frame.awaits) {
+    match (frame.place(), &frame.awaits) {
         (Some(number), Some(call)) => Some(format!("{number}: {call}")),
         (None, Some(call)) => Some(format!("await {call}")),
         (number, None) => number,

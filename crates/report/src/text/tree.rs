@@ -56,7 +56,7 @@ impl Label {
     }
 
     fn frame(frame: &Frame) -> Self {
-        let index = frame.await_index.map(|index| format!("await {index}"));
+        let index = frame.place();
         let repeat = (frame.repeat > 1).then(|| format!("×{}", count(frame.repeat)));
         let notes: Vec<String> = [index, repeat].into_iter().flatten().collect();
         Self {

@@ -201,8 +201,8 @@ fn callers(parts: &[Part<'_>]) -> String {
             .group
             .frames
             .iter()
-            .find(|f| !f.is_framework && !is_library(&f.method) && f.await_index.is_some())?;
-        let at = frame.await_index.map(|n| format!(" at await {n}"));
+            .find(|f| !f.is_framework && !is_library(&f.method) && f.stands_at_await())?;
+        let at = frame.place().map(|place| format!(" at {place}"));
         let line = frame.file.as_ref().zip(frame.line);
         let line = line.map(|(file, line)| format!(" ({file}:{line})"));
         Some(format!(

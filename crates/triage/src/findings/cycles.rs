@@ -25,9 +25,9 @@ fn await_cycle(group: &ChainGroup) -> Finding {
     };
     let evidence = group.frames.iter().map(|f| Evidence {
         what: format!(
-            "{} stands at await {}",
+            "{} stands at {}",
             f.method,
-            f.await_index.map_or_else(|| "?".into(), |n| n.to_string())
+            f.place().unwrap_or_else(|| "an await".into())
         ),
         address: f.address,
         how: f.evidence.clone().unwrap_or_default(),

@@ -147,7 +147,7 @@ fn describe(
     let methods: Vec<&str> = group
         .frames
         .iter()
-        .filter(|f| f.await_index.is_some())
+        .filter(|f| f.stands_at_await())
         .take(MAX_METHODS)
         .map(|f| f.method.as_str())
         .collect();

@@ -8,7 +8,7 @@ use crate::analysis::Analysis;
 use crate::names::is_framework;
 use crate::steps::Step;
 use asynctriage_async_graph::{AsyncFrame, Machine};
-use asynctriage_clr::{CodeView, DumpSource, Gap, IndexFrom, Runtime};
+use asynctriage_clr::{AwaitNumber, CodeView, DumpSource, Gap, Runtime};
 use asynctriage_dump::Addr;
 use asynctriage_metadata::Metadata;
 use asynctriage_metadata::il::AwaitSite;
@@ -97,9 +97,7 @@ impl Lines {
         };
         let (module, rid) = (method.module, method.rid);
         let awaits = self.awaits(rt, module, rid, |m, code| m.runtime_async_awaits(rid, code));
-        let number = point
-            .await_index
-            .and_then(|(n, from)| (from == IndexFrom::Il).then_some(n));
+        let number = point.await_index.and_then(AwaitNumber::exact);
         let site = awaits
             .as_deref()
             .and_then(|all| all.iter().find(|s| Some(s.number) == number));
