@@ -232,13 +232,16 @@ impl<'a> Events<'a> {
 
     fn declare(&mut self, kind: EventKind) {
         self.summary.metadata = self.summary.metadata.saturating_add(1);
-        if self.kinds.len() < MAX_KINDS {
-            self.by_id.insert(kind.metadata_id, self.kinds.len());
-            self.kinds.push(Counted {
-                kind: Arc::new(kind),
-                events: 0,
-            });
+        if self.kinds.len() >= MAX_KINDS {
+            // its events are not those of a kind that had the number before
+            self.by_id.remove(&kind.metadata_id);
+            return;
         }
+        self.by_id.insert(kind.metadata_id, self.kinds.len());
+        self.kinds.push(Counted {
+            kind: Arc::new(kind),
+            events: 0,
+        });
     }
 
     /// What a sequence point says: how far each thread has come. The numbers of stacks and labels end here.
@@ -293,12 +296,8 @@ impl<'a> Events<'a> {
                 return None;
             };
             thread = declared.os_id.unwrap_or(thread);
-            for label in self.labels.get(row.labels) {
-                match label {
-                    Label::Activity(id) => activity = Some(*id),
-                    Label::RelatedActivity(id) => related_activity = Some(*id),
-                    _ => {}
-                }
+            if let Some(list) = self.labels.list(row.labels) {
+                (activity, related_activity) = (list.activity, list.related_activity);
             }
         }
         counted.events = counted.events.saturating_add(1);

@@ -124,6 +124,10 @@ impl std::fmt::Display for Value<'_> {
     }
 }
 
+/// Values of an event that may take no bytes: objects without fields, arrays without elements. A trace has millions of
+/// events, and each of them could ask for as many as its kind's description allows.
+const WITHOUT_BYTES: u32 = 256;
+
 /// What a description of fields may cost: they nest.
 #[derive(Debug)]
 pub(crate) struct Limits {
@@ -276,7 +280,9 @@ impl<'k, 'a> Values<'k, 'a> {
             fields: fields.iter(),
             payload,
             cursor: Cursor::new(payload, 0),
-            budget: 1 << 20,
+            budget: u32::try_from(payload.len())
+                .unwrap_or(u32::MAX)
+                .saturating_add(WITHOUT_BYTES),
         }
     }
 
@@ -379,4 +385,46 @@ fn location(word: u32) -> (usize, usize) {
 fn elsewhere(bytes: &[u8], at: usize, len: usize) -> Option<Value<'_>> {
     let bytes = bytes.get(at..)?.get(..len)?;
     Some(Value::Array { count: None, bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn first(kind: FieldType, payload: &[u8]) -> Option<Value<'_>> {
+        let fields = [Field {
+            name: "f".into(),
+            kind,
+        }];
+        let found = Values::new(&fields, payload).next()?.1;
+        Some(found)
+    }
+
+    fn array(element: FieldType, count: u16) -> FieldType {
+        FieldType::FixedArray(Box::new(element), count)
+    }
+
+    #[test]
+    fn arrays_are_as_long_as_the_payload_allows() {
+        let bytes = vec![1; 10_000];
+        let all = Value::Array {
+            count: Some(10_000),
+            bytes: &bytes,
+        };
+        assert_eq!(
+            first(array(FieldType::Unsigned(1), 10_000), &bytes),
+            Some(all)
+        );
+        assert_eq!(first(array(FieldType::Unsigned(1), 10_001), &bytes), None);
+    }
+
+    #[test]
+    fn elements_without_bytes_are_not_looked_at_for_ever() {
+        let empty = || FieldType::Object(Vec::new());
+        assert!(first(array(empty(), 100), &[]).is_some());
+        assert_eq!(first(array(array(empty(), u16::MAX), u16::MAX), &[]), None);
+        let mut fields = Values::new(&[], &[]);
+        fields.value(&array(empty(), u16::MAX));
+        assert_eq!(fields.budget, 0, "as much as was looked at");
+    }
 }

@@ -4,6 +4,9 @@ use rustc_hash::FxHashMap;
 
 use crate::cursor::Cursor;
 
+/// Threads that are kept. In memory one takes many times the bytes that it has in the file.
+const MAX_THREADS: usize = 1 << 20;
+
 /// What a version 6 file says of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Thread {
@@ -45,6 +48,9 @@ impl Threads {
                 row.and_then(thread)
                     .ok_or("a row of its threads is damaged")?,
             );
+            if self.by_index.len().saturating_add(found.len()) > MAX_THREADS {
+                return Err("more threads than are kept");
+            }
         }
         self.by_index.extend(found);
         Ok(())
