@@ -1,5 +1,7 @@
 //! A smaller dump that holds only what was read.
 
+mod minidump;
+
 use std::io::{self, Write};
 use std::ops::Range;
 
@@ -20,9 +22,11 @@ pub enum TrimError {
     /// It is not known what was read.
     #[error("the dump was opened without recording what is read")]
     NotRecorded,
-    /// Only ELF cores can be trimmed.
-    #[error("only ELF cores can be trimmed, and this is a minidump")]
-    NotACore,
+    /// Of minidumps only those with a list of 64-bit ranges, full ones, can be trimmed.
+    #[error(
+        "the minidump has no list of 64-bit ranges, as full ones have: only those can be trimmed"
+    )]
+    NoList,
     /// The headers would be larger than any use of the result.
     #[error("the trimmed dump would need more than {MAX_HEADERS} regions")]
     TooManyRegions,
@@ -37,7 +41,7 @@ pub enum TrimError {
 /// Most segments of a trimmed dump.
 const MAX_HEADERS: usize = 1 << 22;
 
-/// Writes a core that holds the notes of `dump` whole, and of its memory only the pages read so far. Inside those, lines
+/// Writes a dump that holds the notes of `dump` whole, and of its memory only the pages read so far. Inside those, lines
 /// of 64 bytes that were not read are blank, so that the result packs well: it answers the same questions, no others.
 ///
 /// Everything else stays listed, as segments without bytes: reads there fail with
@@ -48,10 +52,10 @@ const MAX_HEADERS: usize = 1 << 22;
 /// When the dump was opened without [`record_pages`](crate::OpenOptions::record_pages), or `out` fails.
 pub fn trim(dump: &Dump, out: &mut dyn Write) -> Result<u64, TrimError> {
     let recorder = dump.memory.recorder().ok_or(TrimError::NotRecorded)?;
-    if dump.container != Container::ElfCore {
-        return Err(TrimError::NotACore);
-    }
     let file = dump.memory.file();
+    if dump.container == Container::Minidump {
+        return minidump::write(file, recorder, &dump.memory.touched(), out);
+    }
     let core = Core::parse(file)?;
     let notes: Vec<_> = note_ranges(&core, file)
         .into_iter()

@@ -293,17 +293,46 @@ fn other_systems_and_processors_are_refused() {
     assert!(matches!(headless, Err(OpenError::Damaged(_))));
 }
 
+const RECORD: OpenOptions = OpenOptions {
+    max_decompressed: 1 << 30,
+    record_pages: true,
+};
+
 #[test]
-fn a_minidump_cannot_be_trimmed() {
-    let file = File::windows(FULL).memory64(&[(0x1000, &[0; 8])]);
-    let options = OpenOptions {
-        record_pages: true,
-        ..OpenOptions::default()
-    };
-    let dump = Dump::from_bytes_with(file.build(), &options).unwrap();
+fn a_trimmed_full_minidump_holds_what_was_read() {
+    let pages = |from: u8| (from..from + 4).flat_map(|n| [n; 4096]).collect::<Vec<_>>();
+    let (low, high) = (pages(1), pages(11));
+    let file = File::windows(FULL)
+        .info(&[(0x1_0000, 0x4000, 0x1000, 0x04)])
+        .memory64(&[(0x1_0000, &low), (0x9_0000, &high)]);
+    let dump = Dump::from_bytes_with(file.build(), &RECORD).unwrap();
+    for addr in [0x1_2040, 0x9_0000] {
+        assert!(dump.memory.slice(Addr(addr), 8).is_some());
+    }
+    let mut out = Vec::new();
+    let len = trim(&dump, &mut out).unwrap();
+    assert_eq!(len, out.len() as u64);
+    let small = Dump::from_bytes(out).unwrap();
+    assert_eq!((small.kind, small.truncated), (DumpKind::Full, None));
+    assert_eq!(small.memory.slice(Addr(0x1_2040), 8), Some(&[3; 8][..]));
+    assert_eq!(small.memory.slice(Addr(0x9_0000), 8), Some(&[11; 8][..]));
+    assert_eq!(
+        small.memory.slice(Addr(0x1_2000), 8),
+        Some(&[0; 8][..]),
+        "the line was not read"
+    );
+    let why = |addr| small.memory.why_not(Addr(addr), 1).map(|f| f.reason);
+    assert_eq!(why(0x1_0000), Some(FaultReason::NotDumped));
+    assert_eq!(why(0x9_3000), Some(FaultReason::Unmapped));
+}
+
+#[test]
+fn other_minidumps_cannot_be_trimmed() {
+    let file = File::windows(HEAP).memory(&[(0x1000, &[0; 8])]);
+    let dump = Dump::from_bytes_with(file.build(), &RECORD).unwrap();
     assert!(matches!(
         trim(&dump, &mut Vec::new()),
-        Err(TrimError::NotACore)
+        Err(TrimError::NoList)
     ));
 }
 
