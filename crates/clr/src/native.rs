@@ -23,6 +23,7 @@ const RETURN_ADDRESS: u64 = 8;
 #[derive(Debug)]
 pub(crate) struct Native<'d> {
     unwinder: Unwinder<'d>,
+    /// By their begins.
     images: Vec<Image>,
 }
 
@@ -79,7 +80,7 @@ impl<'d> Native<'d> {
     fn read(dump: &'d Dump) -> Self {
         let memory: &dyn Memory = &dump.memory;
         let first = dump.files.iter().filter(|f| f.file_offset == 0);
-        let images: Vec<Image> = first
+        let mut images: Vec<Image> = first
             .take(MAX_IMAGES)
             .filter_map(|file| {
                 let path = file.path.trim_end_matches(" (deleted)");
@@ -90,6 +91,14 @@ impl<'d> Native<'d> {
                 })
             })
             .collect();
+        images.sort_by_key(|i| i.elf.base);
+        // the begin of a small file may be mapped again for its next segment, inside of the image
+        let mut free = Addr::NULL;
+        images.retain(|i| {
+            let apart = free <= i.elf.base;
+            free = free.max(i.elf.base + i.elf.size());
+            apart
+        });
         let is_arm64 = dump.target.arch == Arch::Arm64;
         Self {
             unwinder: Unwinder::new(memory, is_arm64, images.iter().map(|i| &i.elf)),
@@ -98,8 +107,10 @@ impl<'d> Native<'d> {
     }
 
     fn image_of(&self, ip: Addr) -> Option<&Image> {
-        let contains = |i: &&Image| i.elf.segments.iter().any(|s| s.contains(ip));
-        self.images.iter().find(contains)
+        let behind = self.images.partition_point(|i| i.elf.base <= ip);
+        let image = self.images.get(behind.checked_sub(1)?)?;
+        let segments = &mut image.elf.segments.iter();
+        segments.any(|s| s.contains(ip)).then_some(image)
     }
 
     fn name(&self, memory: &dyn Memory, ip: Addr, is_innermost: bool) -> NativeFrame {

@@ -3,8 +3,11 @@
 //! ELF images on x64 and arm64: `.eh_frame`, found through `PT_GNU_EH_FRAME`; it is mapped, so dumps hold it where they
 //! hold the image's read-only pages. Code of no image is taken to keep frame pointers, as the JIT's does.
 
+mod entries;
+
 use crate::elf::ElfImage;
 use asynctriage_dump::{Addr, Memory, Registers};
+use entries::Entries;
 use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder as _};
 use framehop::{aarch64, x86_64};
 use std::sync::OnceLock;
@@ -13,8 +16,9 @@ use std::sync::OnceLock;
 const MAX_TABLE: u64 = 64 << 20;
 /// The longest header of a table: an entry of 8 bytes for each function.
 const MAX_HEADER: u64 = 16 << 20;
-/// `DW_EH_PE_pcrel | DW_EH_PE_sdata4`, how every linker writes the pointer to the table.
-const RELATIVE: u8 = 0x1b;
+/// How every linker begins a header: version 1, pointer to the table as `DW_EH_PE_pcrel | DW_EH_PE_sdata4`, count as
+/// `DW_EH_PE_udata4`, entries as `DW_EH_PE_datarel | DW_EH_PE_sdata4`.
+const HEADER_START: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
 /// `e_machine` of the two architectures.
 const X64: u16 = 62;
 const ARM64: u16 = 183;
@@ -23,6 +27,7 @@ const ARM64: u16 = 183;
 pub struct Unwinder<'m> {
     memory: &'m dyn Memory,
     arm64: bool,
+    /// By their begins.
     images: Vec<Covered<'m>>,
     /// Frame pointers only, for code of no image.
     bare: Tables<'m>,
@@ -34,7 +39,7 @@ struct Covered<'m> {
     start: Addr,
     end: Addr,
     /// `None` for one without a table, or of another architecture.
-    tables: OnceLock<Option<Tables<'m>>>,
+    tables: OnceLock<Option<(Entries<'m>, Tables<'m>)>>,
 }
 
 enum Tables<'m> {
@@ -93,10 +98,12 @@ impl<'m> Unwinder<'m> {
             elf: elf.clone(),
             tables: OnceLock::new(),
         });
+        let mut images: Vec<_> = images.collect();
+        images.sort_by_key(|i| i.start);
         Self {
             memory,
             arm64,
-            images: images.collect(),
+            images,
             bare: Tables::new(arm64),
         }
     }
@@ -128,12 +135,16 @@ impl<'m> Unwinder<'m> {
 
     /// What tells how code at an address leaves; `None` when nothing does: frame pointers are no rule of native images.
     fn tables_at(&self, ip: Addr) -> Option<&Tables<'m>> {
-        let image = self.images.iter().find(|i| i.start <= ip && ip < i.end);
-        let Some(image) = image else {
+        let behind = self.images.partition_point(|i| i.start <= ip);
+        let image = behind.checked_sub(1).and_then(|i| self.images.get(i));
+        let Some(image) = image.filter(|i| ip < i.end) else {
             return Some(&self.bare);
         };
         let read = || Tables::of(self.memory, self.arm64, &image.elf);
-        image.tables.get_or_init(read).as_ref()
+        let (entries, tables) = image.tables.get_or_init(read).as_ref()?;
+        entries
+            .lead_out_of(ip.0.wrapping_sub(image.elf.bias))
+            .then_some(tables)
     }
 }
 
@@ -146,15 +157,21 @@ impl<'m> Tables<'m> {
         }
     }
 
-    fn of(memory: &'m dyn Memory, arm64: bool, image: &ElfImage) -> Option<Self> {
-        let module = Table::find(memory, image)?.module(image);
+    fn of(memory: &'m dyn Memory, arm64: bool, image: &ElfImage) -> Option<(Entries<'m>, Self)> {
+        let table = Table::find(memory, image)?;
+        let linked = |at: Addr| at.0.wrapping_sub(image.bias);
+        let entries = Entries::read(
+            (linked(table.header_at), table.header),
+            (linked(table.frames_at), table.frames),
+        )?;
+        let module = table.module(image);
         let mut tables = Self::new(arm64);
         match (&mut tables, image.machine) {
             (Self::X64(u), X64) => u.add_module(module),
             (Self::Arm64(u), ARM64) => u.add_module(module),
             _ => return None,
         }
-        Some(tables)
+        Some((entries, tables))
     }
 }
 
@@ -238,7 +255,7 @@ impl<'m> Table<'m> {
         let (header_at, len) = image.eh_frame_hdr?;
         let header = memory.slice(header_at, len.min(MAX_HEADER))?;
         let pointer = *header.get(4..)?.first_chunk()?;
-        if *header.get(1)? != RELATIVE {
+        if !header.starts_with(&HEADER_START) {
             return None;
         }
         let frames_at = (header_at + 4) + i64::from(i32::from_le_bytes(pointer)).cast_unsigned();
@@ -377,6 +394,32 @@ mod tests {
     #[test]
     fn a_missing_stack_ends_the_walk() {
         let memory = Pieces::default().with(BASE, image());
+        assert_eq!(walk(&memory), (vec![(BASE + 0x210, STACK)], false));
+    }
+
+    #[test]
+    fn an_expression_that_jumps_back_ends_the_walk() {
+        let mut bytes = image();
+        // CFA is an expression of one jump to itself
+        put(&mut bytes, FRAMES + 24, &[20]);
+        put(&mut bytes, FRAMES + 40, &[0x2f03_0f00, 0x0000_fffd]);
+        let memory = Pieces::default().with(BASE, bytes).with(STACK, stack());
+        assert_eq!(walk(&memory), (vec![(BASE + 0x210, STACK)], false));
+    }
+
+    #[test]
+    fn an_entry_that_is_cut_ends_the_walk() {
+        let mut bytes = image();
+        put(&mut bytes, FRAMES + 40, &[0x2f03_0f00]);
+        let memory = Pieces::default().with(BASE, bytes).with(STACK, stack());
+        assert_eq!(walk(&memory), (vec![(BASE + 0x210, STACK)], false));
+    }
+
+    #[test]
+    fn code_that_no_entry_covers_ends_the_walk() {
+        let mut bytes = image();
+        put(&mut bytes, FRAMES + 36, &[0x8]);
+        let memory = Pieces::default().with(BASE, bytes).with(STACK, stack());
         assert_eq!(walk(&memory), (vec![(BASE + 0x210, STACK)], false));
     }
 
