@@ -54,6 +54,8 @@ pub enum BoxState {
 /// Fields that hold the state, by compiler: C#, VB.
 const STATE_FIELDS: [&str; 2] = ["<>1__state", "$State"];
 const BUILDER_FIELDS: [&str; 2] = ["<>t__builder", "$Builder"];
+/// The structure around the awaiter of `Task.Yield`.
+const YIELD: &str = "System.Runtime.CompilerServices.YieldAwaitable";
 /// Words of a builder among which its box stands: async void has two more in front (8.0 to 11.0).
 const BUILDER_WORDS: u64 = 4;
 /// Words of one awaiter; those of the BCL have three at most.
@@ -76,6 +78,8 @@ struct Shape {
     is_void: bool,
     /// One field per awaiter type, emptied when the method resumes.
     awaiters: Vec<Awaiter>,
+    /// The field of the awaiter of `Task.Yield`, which never holds anything.
+    empty: Option<Arc<str>>,
 }
 
 struct Awaiter {
@@ -180,18 +184,12 @@ impl<'r, 'd> Decoder<'r, 'd> {
         let held = |awaiter: &Awaiter| -> Vec<_> {
             words(self.rt, place.base + awaiter.offset, awaiter.words).collect()
         };
-        let all = shape.awaiters.iter().map(|a| (&a.name, held(a)));
-        let mut all: Vec<_> = all.filter(|(_, words)| !words.is_empty()).collect();
-        let mut chosen = Chosen::Only;
-        if all.len() > 1 {
-            chosen = Chosen::Unclear;
-            if let Some(used) = self.awaiter_by_code(&place.ty, state) {
-                all.retain(|(name, _)| **name == used);
-                chosen = Chosen::ByCode;
-            }
-        }
-        let words = all.into_iter().flat_map(|(_, words)| words);
-        (words.collect(), chosen)
+        let all = shape.awaiters.iter().map(|a| (&*a.name, held(a)));
+        let all: Vec<_> = all.filter(|(_, words)| !words.is_empty()).collect();
+        // an await of `Task.Yield` keeps nothing, so what one awaiter holds beside it may be left over
+        let doubtful = all.len() > 1 || all.len() == 1 && shape.empty.is_some();
+        let used = doubtful.then(|| self.awaiter_by_code(&place.ty, state));
+        choose(all, used.flatten().as_deref(), shape.empty.as_deref())
     }
 
     fn awaiter_by_code(&mut self, ty: &Type, state: i32) -> Option<Arc<str>> {
@@ -202,6 +200,29 @@ impl<'r, 'd> Decoder<'r, 'd> {
         });
         known.clone()
     }
+}
+
+/// What the awaiter of an await holds. `all` are the awaiters that hold something, `used` is the one that the code uses
+/// there, and `empty` the one that never holds anything.
+fn choose(
+    mut all: Vec<(&str, Vec<(Addr, Addr)>)>,
+    used: Option<&str>,
+    empty: Option<&str>,
+) -> (Vec<(Addr, Addr)>, Chosen) {
+    // an awaiter that has to hold something and does not: the code is not that of this method
+    let fits = |u: &str| Some(u) == empty || all.iter().any(|(name, _)| *name == u);
+    let used = used.filter(|u| fits(u));
+    let chosen = match (all.len(), used) {
+        (_, Some(u)) if Some(u) == empty => Chosen::ByCode,
+        (0 | 1, _) => Chosen::Only,
+        (_, Some(_)) => Chosen::ByCode,
+        (_, None) => Chosen::Unclear,
+    };
+    if let Some(used) = used {
+        all.retain(|(name, _)| *name == used);
+    }
+    let words = all.into_iter().flat_map(|(_, words)| words);
+    (words.collect(), chosen)
 }
 
 /// A box whose builder does not name it.
@@ -251,6 +272,10 @@ fn shape(rt: &Runtime<'_>, ty: &Arc<Type>) -> Option<Shape> {
     let (state, builder) = named().or_else(|| first_fields(rt, &place))?;
     let words_of = |field: &Field, most| place.extent(rt, field).div_euclid(8).clamp(1, most);
     let awaiters = place.fields(rt).into_iter().filter(|f| is_awaiter(&f.name));
+    let (empty, awaiters): (Vec<_>, Vec<_>) = awaiters.partition(|f| {
+        rt.field_type_name(f)
+            .is_some_and(|n| n.starts_with(YIELD) && n.ends_with("YieldAwaiter"))
+    });
     Some(Shape {
         state: state.offset,
         builder: builder.offset,
@@ -259,7 +284,9 @@ fn shape(rt: &Runtime<'_>, ty: &Arc<Type>) -> Option<Shape> {
         is_void: rt
             .field_type_name(builder)
             .is_some_and(|n| n == "System.Runtime.CompilerServices.AsyncVoidMethodBuilder"),
+        empty: empty.first().map(|f| Arc::clone(&f.name)),
         awaiters: awaiters
+            .into_iter()
             .map(|f| Awaiter {
                 name: Arc::clone(&f.name),
                 offset: f.offset,
@@ -294,4 +321,35 @@ fn is_awaiter(name: &str) -> bool {
         .strip_prefix("<>u__")
         .or_else(|| name.strip_prefix("$A"));
     number.is_some_and(|n| n.parse::<u32>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(held: &[&'static str], used: Option<&str>) -> (usize, Chosen) {
+        let all = held.iter().map(|name| (*name, vec![(Addr(8), Addr(16))]));
+        let (words, chosen) = choose(all.collect(), used, Some("<>u__3"));
+        (words.len(), chosen)
+    }
+
+    #[test]
+    fn the_code_decides_between_awaiters() {
+        let (a, b, empty) = ("<>u__1", "<>u__2", "<>u__3");
+        assert_eq!(chosen(&[a, b], None), (2, Chosen::Unclear));
+        assert_eq!(chosen(&[a, b], Some(b)), (1, Chosen::ByCode));
+        assert_eq!(chosen(&[a, b], Some(empty)), (0, Chosen::ByCode));
+        assert_eq!(chosen(&[a, b], Some("<>u__9")), (2, Chosen::Unclear));
+        assert_eq!(chosen(&[a], Some(a)), (1, Chosen::Only));
+        assert_eq!(chosen(&[a], None), (1, Chosen::Only));
+        assert_eq!(chosen(&[], None), (0, Chosen::Only));
+    }
+
+    #[test]
+    fn what_stands_beside_an_await_of_yield_is_left_over() {
+        assert_eq!(chosen(&["<>u__1"], Some("<>u__3")), (0, Chosen::ByCode));
+        assert_eq!(chosen(&["<>u__1"], Some("<>u__2")), (1, Chosen::Only));
+        let (words, how) = choose(vec![("<>u__1", vec![(Addr(8), Addr(16))])], None, None);
+        assert_eq!((words.len(), how), (1, Chosen::Only));
+    }
 }
