@@ -4,7 +4,7 @@ use crate::analysis::Analysis;
 use crate::paths::{Path, is_frame};
 use crate::steps::Step;
 use asynctriage_async_graph::{AsyncFrame, Machine, NodeId};
-use asynctriage_clr::{Held, Retained};
+use asynctriage_clr::{Gap, Held, MAX_RETAINED, Retained};
 use asynctriage_dump::Addr;
 use asynctriage_metadata::names::{LocalName, hoisted_local};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -128,6 +128,19 @@ impl Analysis<'_, '_> {
         self.kept.get_or_init(|| self.find_kept()).as_ref()
     }
 
+    /// What is missing when retained sizes were asked for and nobody could tell whose they are.
+    pub(crate) fn kept_gap(&self) -> Option<Gap> {
+        self.kept.get()?.is_none().then(|| Gap {
+            section: "locals",
+            place: "retained sizes".into(),
+            why: format!(
+                "more than {} million objects hang on variables of suspended methods only: which variable keeps which is not worked out",
+                MAX_RETAINED / 1_000_000
+            ),
+            remedy: "look at single objects with `asynctriage show DUMP ADDRESS`, and at types with `asynctriage heap DUMP`".into(),
+        })
+    }
+
     fn find_kept(&self) -> Option<Kept> {
         let chains = self.chains_of_frames();
         let mut out = Collector::default();
@@ -234,6 +247,23 @@ impl Analysis<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use asynctriage_clr::Runtime;
+    use asynctriage_dump::Dump;
+    use asynctriage_dump_synth::Process;
+
+    #[test]
+    fn sizes_that_are_too_much_to_tell_are_a_gap() {
+        let dump = Dump::from_bytes(Process::new().build()).unwrap();
+        let rt = Runtime::open(&dump).unwrap();
+        let analysis = Analysis::new(&rt);
+        assert_eq!(analysis.kept_gap(), None, "nobody asked for them");
+        assert!(analysis.kept().is_some());
+        assert_eq!(analysis.kept_gap(), None, "they are known");
+        let analysis = Analysis::new(&rt);
+        analysis.kept.set(None).unwrap();
+        let gap = analysis.kept_gap().unwrap();
+        assert!(gap.why.starts_with("more than 16 million objects"));
+    }
 
     #[test]
     fn nodes_that_were_joined_in_any_order_name_the_lowest_of_them() {

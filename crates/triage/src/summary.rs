@@ -116,7 +116,7 @@ impl Analysis<'_, '_> {
             .chain(&self.threads.gap)
             .chain(&absent);
         gaps.extend(known.enumerate().map(|(i, g)| report_gap(i, g)));
-        for gap in self.lines.gaps(self.rt) {
+        for gap in self.lines.gaps(self.rt).into_iter().chain(self.kept_gap()) {
             gaps.push(report_gap(gaps.len(), &gap));
         }
         if groups.unlisted > 0 {

@@ -8,5 +8,5 @@ mod segments;
 mod walk;
 
 pub use index::{BadObject, Heap, HeapObject, TypeCount};
-pub use retained::{Held, Retained};
+pub use retained::{Held, MAX_RETAINED, Retained};
 pub use segments::{HeapShape, Segment, SegmentKind};

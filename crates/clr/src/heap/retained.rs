@@ -8,7 +8,7 @@ use asynctriage_dump::Addr;
 use rustc_hash::FxHashMap;
 
 /// Objects whose holders are told apart; beyond, nothing is told rather than something wrong.
-const MAX_OBJECTS: usize = 1 << 24;
+pub const MAX_RETAINED: usize = 1 << 24;
 
 /// A reference that keeps an object alive: part of a variable, which is part of a frame, which is part of a chain. Each
 /// of them is a number that the caller gives; a variable belongs to one frame and a frame to one chain.
@@ -47,8 +47,8 @@ enum Owner {
 
 impl Runtime<'_> {
     /// The bytes that each holder alone keeps alive. `barred` are the objects that the holders are parts of: what the
-    /// roots reach without going through them counts for nobody. `None` when more objects hang on the holders than are
-    /// told apart here.
+    /// roots reach without going through them counts for nobody. `None` when more than [`MAX_RETAINED`] objects
+    /// hang on the holders.
     #[must_use]
     pub fn retained(
         &self,
@@ -150,7 +150,7 @@ impl Sorter<'_, '_> {
             for target in found.drain(..) {
                 self.give(target, owner);
             }
-            if self.owners.len() > MAX_OBJECTS {
+            if self.owners.len() > MAX_RETAINED {
                 return None;
             }
         }
