@@ -12,6 +12,8 @@ use asynctriage_dump::Addr;
 use asynctriage_report::{Leaf, LeafKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::json;
+use std::iter::Peekable;
+use std::str::Chars;
 
 /// Characters of a statement that are shown.
 const MAX_STATEMENT: usize = 120;
@@ -331,21 +333,24 @@ fn without_literals(sql: &str, quotes_are_names: bool) -> String {
     while let Some(c) = rest.next() {
         let next = rest.peek().copied();
         let shown = match c {
-            '\'' | '"' | '`' if c == '\'' || (c == '"' && !quotes_are_names) => {
-                while rest.next().is_some_and(|e| e != c) {}
+            '\'' | '"' if c == '\'' || !quotes_are_names => {
+                if !skip_text(&mut rest, c) {
+                    out.push('?');
+                    break;
+                }
                 '?'
             }
             '-' if next == Some('-') => {
                 while rest.next().is_some_and(|e| e != '\n') {}
                 ' '
             }
+            // a comment of MySQL, whose double quotes stand around texts
+            '#' if !quotes_are_names => {
+                while rest.next().is_some_and(|e| e != '\n') {}
+                ' '
+            }
             '/' if next == Some('*') => {
-                let mut before = ' ';
-                while rest.next().is_some_and(|e| {
-                    let goes_on = !(before == '*' && e == '/');
-                    before = e;
-                    goes_on
-                }) {}
+                skip_comment(&mut rest);
                 ' '
             }
             '$' if !next.is_some_and(|n| n.is_ascii_digit()) => {
@@ -378,6 +383,34 @@ fn without_literals(sql: &str, quotes_are_names: bool) -> String {
     format!("{cut}…")
 }
 
+/// Goes behind the end of a quoted text. `false` when a backslash stands in front of it: whether the text goes on then
+/// depends on the server's settings, so nothing more can be shown.
+fn skip_text(rest: &mut Peekable<Chars<'_>>, quote: char) -> bool {
+    let mut last = ' ';
+    while let Some(c) = rest.next().filter(|c| *c != quote) {
+        last = c;
+    }
+    last != '\\'
+}
+
+/// Goes behind the end of a comment whose slash was read; comments nest in some of the languages.
+fn skip_comment(rest: &mut Peekable<Chars<'_>>) {
+    rest.next();
+    let mut depth = 1_u32;
+    while let Some(c) = rest.next() {
+        let end = match (c, rest.peek()) {
+            ('*', Some('/')) => depth.saturating_sub(1),
+            ('/', Some('*')) => depth.saturating_add(1),
+            _ => continue,
+        };
+        rest.next();
+        depth = end;
+        if depth == 0 {
+            return;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{rabbit_leaf, without_literals};
@@ -399,6 +432,14 @@ mod tests {
         assert_eq!(shown("insert 0x1F, -1.5e3"), "insert ?, -?");
         assert!(without_literals(&"a ".repeat(200), true).ends_with('…'));
         assert_eq!(shown("select 'open"), "select ?");
+        assert_eq!(shown(r"select E'O\'Brien', 'b'"), "select E?");
+        assert_eq!(shown(r"select 'C:\dir', 'b'"), "select ?, ?");
+        assert_eq!(shown("select /* a /* b */ secret */ x"), "select x");
+        assert_eq!(shown("select x from #t"), "select x from #t");
+        assert_eq!(
+            without_literals("select x # secret\nfrom t", false),
+            "select x from t"
+        );
     }
 
     #[test]
