@@ -187,25 +187,27 @@ fn describe(facts: Facts<'_, '_, '_>, cycle: &Cycle) -> Option<Finding> {
             "mixed-deadlock",
         )
     };
+    let ending = Ending::of(&threads, confidence);
     let first = threads.first()?;
     let alone = threads.len() == 1;
     Some(
         Draft {
             kind,
-            severity: Severity::Critical,
-            confidence,
+            severity: ending.severity,
+            confidence: ending.confidence,
             title: if alone {
                 format!("Deadlock: thread '{}' waits for itself", first.name())
             } else {
                 format!("Deadlock: threads {} {what}", listed(&names))
             },
             text: format!(
-                "{} {} {what}: {}. None of them can go on.",
+                "{} {} {what}: {}. {}",
                 verb(threads.len() as u64, "thread", "threads"),
                 listed(&titles),
-                steps.join("; ")
+                steps.join("; "),
+                ending.text
             ),
-            next: "restart the process; then let every thread take these locks in the same order, and do not wait for tasks while holding one",
+            next: ending.next,
             runbook,
             evidence: members
                 .iter()
@@ -214,6 +216,45 @@ fn describe(facts: Facts<'_, '_, '_>, cycle: &Cycle) -> Option<Finding> {
         }
         .with_chains(chains(facts, &threads)),
     )
+}
+
+/// Whether the threads wait for ever.
+struct Ending {
+    severity: Severity,
+    confidence: Confidence,
+    text: String,
+    next: &'static str,
+}
+
+impl Ending {
+    /// A wait with a time limit ends, and what its thread does then the dump does not tell.
+    fn of(threads: &[&ThreadFacts], confidence: Confidence) -> Self {
+        let limit = |t: &&ThreadFacts| {
+            let ms = t.block.as_ref()?.timeout_ms?;
+            Some(format!("that of '{}' after {ms} ms", t.name()))
+        };
+        Self::by(
+            &threads.iter().filter_map(limit).collect::<Vec<_>>(),
+            confidence,
+        )
+    }
+
+    fn by(limits: &[String], confidence: Confidence) -> Self {
+        if limits.is_empty() {
+            return Self {
+                severity: Severity::Critical,
+                confidence,
+                text: "None of them can go on.".to_owned(),
+                next: "restart the process; then let every thread take these locks in the same order, and do not wait for tasks while holding one",
+            };
+        }
+        Self {
+            severity: Severity::Warning,
+            confidence: Confidence::Likely,
+            text: format!("Time limits end the waits: {}.", listed(limits)),
+            next: "wait for the time limits before a restart; then let every thread take these locks in the same order, and do not wait for tasks while holding one",
+        }
+    }
 }
 
 fn chains(facts: Facts<'_, '_, '_>, threads: &[&ThreadFacts]) -> Vec<String> {
@@ -331,6 +372,25 @@ mod tests {
     fn no_cycle_is_no_deadlock() {
         assert!(cycles(&graph(&[(0, 1), (1, 2)], 3)).is_empty());
         assert!(cycles(&[]).is_empty());
+    }
+
+    #[test]
+    fn what_a_time_limit_ends_is_neither_certain_nor_for_ever() {
+        let ending = Ending::by(&[], Confidence::Certain);
+        assert_eq!(
+            (ending.severity, ending.confidence),
+            (Severity::Critical, Confidence::Certain)
+        );
+        let limits = ["that of 'a' after 5000 ms".to_owned()];
+        let ending = Ending::by(&limits, Confidence::Certain);
+        assert_eq!(
+            (ending.severity, ending.confidence),
+            (Severity::Warning, Confidence::Likely)
+        );
+        assert_eq!(
+            ending.text,
+            "Time limits end the waits: that of 'a' after 5000 ms."
+        );
     }
 
     #[test]
