@@ -68,7 +68,7 @@ struct Hold {
 impl RwLocks {
     pub(crate) fn read(analysis: &Analysis<'_, '_>) -> Self {
         let mut out = Self::default();
-        let mut by_id: FxHashMap<u64, Vec<Addr>> = FxHashMap::default();
+        let mut known = Known::default();
         for lock in analysis.graph.helpers(Helper::ReaderWriterLock) {
             let kind = kind_of(analysis, *lock);
             for (field, how) in [
@@ -92,35 +92,30 @@ impl RwLocks {
                     });
                 }
             }
-            if let Some(id) = analysis.rt.field_u64(*lock, "_lockID") {
-                by_id.entry(id).or_default().push(*lock);
-            }
-        }
-        if by_id.is_empty() {
-            return out;
+            known.add(analysis, *lock, kind);
         }
         let living = analysis.threads.all.iter().filter(|t| !t.is_dead());
         for thread in living {
-            out.add_readers(analysis, thread, &by_id);
+            for (kind, list_type) in known.list_types.values() {
+                out.add_readers(analysis, thread, kind, *list_type, &known);
+            }
         }
         out
     }
 
+    /// Adds the locks that stand in a thread's own list, where `list_type` has that static.
     fn add_readers(
         &mut self,
         analysis: &Analysis<'_, '_>,
         thread: &Thread,
-        by_id: &FxHashMap<u64, Vec<Addr>>,
+        kind: &'static Kind,
+        list_type: Addr,
+        known: &Known,
     ) {
-        for (lock, kind) in by_id
-            .values()
-            .flatten()
-            .map(|l| (*l, kind_of(analysis, *l)))
-        {
-            let times = readers_of(analysis, thread, lock, kind);
-            if let Some(times) = times.filter(|n| *n > 0) {
-                let holds = self.holds.entry(lock).or_default();
-                holds.push(Hold {
+        for (id, times) in entered(analysis, thread, kind, list_type) {
+            let locks = known.by_id.get(&(kind.class, id)).into_iter().flatten();
+            for lock in locks.filter(|_| times > 0) {
+                self.holds.entry(*lock).or_default().push(Hold {
                     thread: thread.managed_id,
                     times,
                     how: "entered for reading, by the thread's own count",
@@ -173,35 +168,61 @@ impl RwLocks {
     }
 }
 
-/// How often a thread has entered a lock for reading.
-fn readers_of(
+/// The locks by what the lists of threads call them.
+#[derive(Default)]
+struct Known {
+    by_id: FxHashMap<(&'static str, u64), Vec<Addr>>,
+    /// By class: the type that has the static.
+    list_types: FxHashMap<&'static str, (&'static Kind, Addr)>,
+}
+
+impl Known {
+    fn add(&mut self, analysis: &Analysis<'_, '_>, lock: Addr, kind: &'static Kind) {
+        let Some(id) = analysis.rt.field_u64(lock, "_lockID") else {
+            return;
+        };
+        self.by_id.entry((kind.class, id)).or_default().push(lock);
+        if !self.list_types.contains_key(kind.class)
+            && let Some(list_type) = list_type(analysis, lock, kind)
+        {
+            self.list_types.insert(kind.class, (kind, list_type));
+        }
+    }
+}
+
+fn list_type(analysis: &Analysis<'_, '_>, lock: Addr, kind: &Kind) -> Option<Addr> {
+    let rt = analysis.rt;
+    let ty = rt.type_of(lock)?;
+    let Some(nested) = kind.list_in else {
+        return Some(ty.mt);
+    };
+    let module = rt.module(ty.module);
+    let rid = module.metadata.as_ref()?.find_nested_type(ty.rid, nested)?;
+    rt.loaded_type(ty.module, rid)
+}
+
+/// Which locks a thread has entered for reading, by their numbers, and how often. Entries stay in the list when it has
+/// left them; the first one of a number counts.
+fn entered(
     analysis: &Analysis<'_, '_>,
     thread: &Thread,
-    lock: Addr,
     kind: &Kind,
-) -> Option<u32> {
+    list_type: Addr,
+) -> FxHashMap<u64, u32> {
     let rt = analysis.rt;
-    let id = rt.field_u64(lock, "_lockID")?;
-    let ty = rt.type_of(lock)?;
-    let mt = match kind.list_in {
-        Some(nested) => {
-            let module = rt.module(ty.module);
-            let rid = module.metadata.as_ref()?.find_nested_type(ty.rid, nested)?;
-            rt.loaded_type(ty.module, rid)?
-        }
-        None => ty.mt,
-    };
-    let head = rt.thread_static_addr(thread, mt, kind.entered)?;
-    let mut entry = rt.memory().ptr(head)?.non_null();
+    let head = rt.thread_static_addr(thread, list_type, kind.entered);
+    let mut entry = head.and_then(|h| rt.memory().ptr(h)?.non_null());
     let mut seen = FxHashSet::default();
+    let mut out = FxHashMap::default();
     while let Some(at) = entry.filter(|e| seen.len() < MAX_ENTERED && seen.insert(*e)) {
-        if rt.field_u64(at, kind.lock_id) == Some(id) {
+        let times = rt.field_u32(at, kind.readers);
+        if let Some((id, times)) = rt.field_u64(at, kind.lock_id).zip(times) {
             // the old class counts in 16 bits
-            return rt.field_u32(at, kind.readers).map(|n| n & 0xffff);
+            out.entry(id).or_insert(times & 0xffff);
         }
         entry = rt.reference(at, kind.next);
     }
-    None
+    out
 }
 
 fn kind_of(analysis: &Analysis<'_, '_>, lock: Addr) -> &'static Kind {
