@@ -22,7 +22,10 @@ pub(crate) struct HttpPool {
     /// What a request waits for: a connection, or a stream of an HTTP/2 connection.
     pub(crate) unit: Unit,
     pub(crate) in_use: i32,
+    /// `i32::MAX` for none.
     pub(crate) limit: i32,
+    /// Connections among those in use that are still being opened.
+    pub(crate) opening: i32,
     pub(crate) queued: usize,
 }
 
@@ -51,6 +54,10 @@ impl HttpPool {
             limit => format!(" of {limit}"),
         };
         match self.unit {
+            Unit::Connection if self.opening > 0 => format!(
+                "{}{of} in use, {} of them still being opened",
+                self.in_use, self.opening
+            ),
             Unit::Connection => format!("{}{of} in use", self.in_use),
             Unit::Stream(1) => format!("{}{of} streams of its connection in use", self.in_use),
             Unit::Stream(n) => format!("{}{of} streams of {n} connections in use", self.in_use),
@@ -85,6 +92,10 @@ fn read_connections(rt: &Runtime<'_>, pool: Addr, queued: usize) -> Option<HttpP
         unit: Unit::Connection,
         in_use: rt.field_i32(pool, "_associatedHttp11ConnectionCount")?,
         limit: rt.field_i32(pool, "_maxHttp11Connections")?,
+        // they count as connections of the pool, too (8.0 to 11.0)
+        opening: rt
+            .field_i32(pool, "_pendingHttp11ConnectionCount")
+            .unwrap_or(0),
         queued,
     })
 }
@@ -103,6 +114,18 @@ fn read_streams(
         .filter(|c| rt.field_u8(*c, "_shutdown") != Some(1))
         .take(usize::try_from(open).unwrap_or(0))
         .collect();
+    if own.is_empty() {
+        // the first one is still being opened: no limit is reached
+        return Some(HttpPool {
+            pool,
+            origin: pool_origin(rt, pool),
+            unit: Unit::Connection,
+            in_use: 0,
+            limit: i32::MAX,
+            opening: 0,
+            queued,
+        });
+    }
     let sum = |field: &str| {
         let values = own.iter().filter_map(|c| rt.field_i32(*c, field));
         values.fold(0, i32::saturating_add)
@@ -113,6 +136,7 @@ fn read_streams(
         unit: Unit::Stream(own.len()),
         in_use: sum("_streamsInUse"),
         limit: sum("_maxConcurrentStreams"),
+        opening: 0,
         queued,
     })
 }
@@ -285,7 +309,27 @@ fn without_values(uri: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{origin_text, without_credentials, without_values};
+    use super::{HttpPool, Unit, origin_text, without_credentials, without_values};
+    use asynctriage_dump::Addr;
+
+    #[test]
+    fn connections_that_are_being_opened_are_told_apart() {
+        let pool = |opening, limit| HttpPool {
+            pool: Addr::NULL,
+            origin: String::new(),
+            unit: Unit::Connection,
+            in_use: 4,
+            limit,
+            opening,
+            queued: 1,
+        };
+        assert_eq!(pool(0, 4).use_text(), "4 of 4 in use");
+        assert_eq!(pool(0, i32::MAX).use_text(), "4 in use");
+        assert_eq!(
+            pool(3, 4).use_text(),
+            "4 of 4 in use, 3 of them still being opened"
+        );
+    }
 
     #[test]
     fn values_in_paths_are_left_out() {

@@ -258,14 +258,15 @@ fn http_pools(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
                 severity: Severity::Warning,
                 confidence: Confidence::Certain,
                 title: format!(
-                    "{} for {} to {}: all {} are in use",
+                    "{} for {} to {}: all {} are in use{}",
                     waits(queued, "request"),
                     match pool.unit {
                         Unit::Connection => "a connection",
                         Unit::Stream(_) => "an HTTP/2 stream",
                     },
                     pool.origin,
-                    pool.limit
+                    pool.limit,
+                    if pool.opening > 0 { " or being opened" } else { "" }
                 ),
                 text: format!(
                     "{} for one {} more to {}: {}, and {}.",
