@@ -18,9 +18,9 @@ const BATCH: usize = 16;
 const SHARE_ABOVE: usize = 4096;
 /// Objects between two looks at whether everything wanted has been found.
 const CHECK_EVERY: u64 = 1 << 18;
-/// Rounds in which dependent handles whose key was reached keep their value alive; each needs the one before. What is
-/// left then counts as alive.
-const MAX_ROUNDS: usize = 1000;
+/// Looks at dependent handles, in rounds: those whose key was reached keep their value alive, which may reach the keys of
+/// others. What is left then counts as alive.
+const MAX_LOOKS: usize = 1 << 27;
 
 impl Runtime<'_> {
     /// Those of `wanted` that the roots reach, directly or through other objects.
@@ -182,7 +182,9 @@ impl<'a, 'd> Marker<'a, 'd> {
     /// Marks the values of dependent handles whose keys are marked, until no more come to light.
     fn mark_dependent(&self, pairs: &[(Addr, Addr)]) {
         let mut left = pairs.to_vec();
-        for _ in 0..MAX_ROUNDS {
+        let mut looks = MAX_LOOKS;
+        while let Some(rest) = looks.checked_sub(left.len()) {
+            looks = rest;
             if self.all_found() {
                 return;
             }

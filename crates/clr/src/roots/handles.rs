@@ -56,6 +56,7 @@ impl Runtime<'_> {
         let m = self.memory;
         let mut out = Vec::new();
         let mut seen = FxHashSet::default();
+        let mut lists = FxHashSet::default();
         let mut map = m.ptr(self.globals.gc_vars + self.offsets.gc_vars.handle_map);
         for _ in 0..MAX_MAPS {
             let Some(at) = map.and_then(Addr::non_null).filter(|a| seen.insert(*a)) else {
@@ -65,6 +66,9 @@ impl Runtime<'_> {
             for bucket in (0..MAP_BUCKETS).filter_map(|i| m.ptr(buckets.element(i, 8))?.non_null())
             {
                 let tables = m.ptr(bucket).unwrap_or_default();
+                if !lists.insert(tables) {
+                    continue;
+                }
                 out.extend((0..MAX_TABLES).map_while(|i| {
                     m.ptr(tables.element(i, 8))
                         .filter(|t| !t.is_null() && m.readable(*t, 64))
