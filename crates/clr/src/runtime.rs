@@ -240,7 +240,24 @@ impl<'d> Runtime<'d> {
             self.checks.push("the thread list has the length that the runtime counts, its threads are those of the dump, CoreLib's metadata says the same version".into());
         }
         self.startup_gaps.extend(doubts);
+        self.startup_gaps.extend(self.preview());
         self
+    }
+
+    /// What is to be kept in mind of a build before the release: nobody measured its layouts.
+    fn preview(&self) -> Option<Gap> {
+        let version = self.version.filter(|v| v.preview)?;
+        Some(Gap {
+            section: "runtime",
+            place: format!(".NET {version}"),
+            why: format!(
+                "a build before the release: it is read by the layouts of the release ({}), which may differ in what the checks do not cover",
+                self.layout.name()
+            ),
+            remedy:
+                "run the released version; figures that matter can be checked with another tool"
+                    .into(),
+        })
     }
 
     fn new(
