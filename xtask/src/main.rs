@@ -8,6 +8,7 @@ mod bench;
 mod ci;
 mod core_names;
 mod fuzz;
+mod matrix;
 mod r2r_table;
 mod schema;
 mod shell;
@@ -28,7 +29,7 @@ const TASKS: &[Task] = &[
     (
         "check",
         ci::check,
-        "formatting, clippy, tidy, schema; no tests",
+        "formatting, clippy, tidy, schema, table of the README, other targets; no tests",
     ),
     (
         "tidy",
@@ -51,6 +52,11 @@ const TASKS: &[Task] = &[
         "DUMP...: write the list of names of System.Private.CoreLib's builds",
     ),
     (
+        "matrix",
+        matrix::run,
+        "DIR: try every dump of a folder, write what they show and the README's table; --check only compares the table",
+    ),
+    (
         "trim",
         trim::run,
         "DUMP OUT: keep only what an analysis reads, gzip it, compare the reports",
@@ -58,7 +64,7 @@ const TASKS: &[Task] = &[
     (
         "bench",
         bench::run,
-        "DUMP [RUNS]: time the release build against reading the file once",
+        "DUMP|RECORDING [RUNS]: time the release build against reading the file once",
     ),
     (
         "fuzz",

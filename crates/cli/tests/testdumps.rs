@@ -15,7 +15,8 @@ struct Truth {
     lost: Vec<String>,
 }
 
-/// Chains whose frames of the application are these, innermost first, as `Method@await`.
+/// Chains whose frames of the application are these, innermost first, as `Method@await`, or `Method@await+` where that is
+/// the least that the await can be.
 #[derive(Deserialize)]
 struct Chain {
     count: u64,
@@ -58,9 +59,10 @@ fn own_frames(group: &serde_json::Value) -> Vec<String> {
         .filter(|f| f["is_framework"] != true && f["kind"] != "combinator");
     own.map(|f| {
         let method = f["method"].as_str().expect("method");
+        let later = if f["await_index_least"] == true { "+" } else { "" };
         f["await_index"]
             .as_u64()
-            .map_or_else(|| method.to_owned(), |n| format!("{method}@{n}"))
+            .map_or_else(|| method.to_owned(), |n| format!("{method}@{n}{later}"))
     })
     .collect()
 }

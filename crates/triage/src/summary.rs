@@ -6,7 +6,7 @@ use crate::findings;
 use crate::groups::{Groups, Wanted};
 use crate::hang::Hang;
 use asynctriage_async_graph::Class;
-use asynctriage_clr::{Gap as ClrGap, PointLists, Runtime, RuntimeError};
+use asynctriage_clr::{Gap as ClrGap, HeapShape, PointLists, Runtime, RuntimeError};
 use asynctriage_dump::{Arch, Dump};
 use asynctriage_report as report;
 use asynctriage_report::{Address, Report};
@@ -102,6 +102,17 @@ impl Clock {
         });
         self.last = Instant::now();
     }
+}
+
+/// `server, regions` and the like.
+fn gc_kind(shape: &HeapShape) -> String {
+    let kind = if shape.server {
+        "server"
+    } else {
+        "workstation"
+    };
+    let memory = if shape.regions { "regions" } else { "segments" };
+    format!("{kind}, {memory}")
 }
 
 impl Analysis<'_, '_> {
@@ -227,6 +238,7 @@ impl Analysis<'_, '_> {
                 .count() as u64
         };
         report::Heap {
+            gc: (!heap.shape.segments.is_empty()).then(|| gc_kind(&heap.shape)),
             objects: heap.objects(),
             bytes: heap.bytes(),
             invalid_objects: heap.invalid_places(),

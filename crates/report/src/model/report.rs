@@ -187,6 +187,10 @@ pub struct Gap {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Heap {
+    /// Kind of garbage collector, `workstation` or `server`, and how it keeps its memory, `regions` or `segments`:
+    /// `server, regions`. Left out when no memory of it could be found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gc: Option<String>,
     /// Objects, free ones not counted.
     pub objects: u64,
     /// Their bytes.
