@@ -3,7 +3,7 @@
 use asynctriage_clr::{Runtime, Type};
 use asynctriage_dump::Addr;
 use asynctriage_metadata::names::{self, MethodName, simple_type_name};
-use asynctriage_metadata::{Table, TypePath};
+use asynctriage_metadata::{Table, Token, TypePath};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -40,7 +40,10 @@ impl Names {
             .into_iter()
             .map(|a| simple_type_name(&rt.handle_name(a)))
             .collect();
-        let name = names::state_machine_method(&path, &args);
+        let around = module.metadata.as_ref().map_or(0, |m| {
+            m.params_around_local(Token::new(Table::TypeDef, ty.rid))
+        });
+        let name = names::state_machine_around(&path, &args, around);
         if !name.is_lambda {
             return name.text;
         }

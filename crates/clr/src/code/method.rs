@@ -2,8 +2,8 @@
 
 use crate::runtime::Runtime;
 use asynctriage_dump::Addr;
-use asynctriage_metadata::Method;
 use asynctriage_metadata::names::{self, simple_type_name};
+use asynctriage_metadata::{Method, Table, Token};
 use std::sync::Arc;
 
 /// Low bits of MethodDesc.Flags: what kind of method it is (8.0 to 11.0).
@@ -107,6 +107,13 @@ impl Runtime<'_> {
             .method(method.rid)
     }
 
+    /// Whether the method is declared async and compiled as runtime-async (.NET 11).
+    #[must_use]
+    pub fn is_runtime_async(&self, method: &MethodRef) -> bool {
+        self.method_definition(method)
+            .is_some_and(|d| d.impl_flags & IMPL_ASYNC != 0)
+    }
+
     /// The method as a C# programmer would write it, `Namespace.Type<Guid>.Method<String>`; never empty. Of a state
     /// machine's MoveNext it is the method in the source.
     #[must_use]
@@ -156,7 +163,8 @@ impl Runtime<'_> {
         let owner = self.ty(method.owner)?;
         let args: Vec<String> = self.type_args(&owner).iter().map(simple).collect();
         let own: Vec<String> = self.method_args(method).iter().map(simple).collect();
-        let text = names::method(&path, &args, &definition.name, &own);
+        let around = metadata.params_around_local(Token::new(Table::MethodDef, method.rid));
+        let text = names::method_around(&path, &args, &definition.name, &own, around);
         if definition.impl_flags & IMPL_ASYNC == 0 || !text.ends_with(LAMBDA) {
             return Some(text);
         }

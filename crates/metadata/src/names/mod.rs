@@ -11,6 +11,7 @@
 //!
 //! A name of any other shape stays as it is: no function here fails, and none answers with nothing.
 
+mod around;
 mod local;
 mod shape;
 mod text;
@@ -57,7 +58,14 @@ impl MethodName {
 /// around the lambda. A type that is no state machine is named itself.
 #[must_use]
 pub fn state_machine_method(path: &TypePath, args: &[String]) -> MethodName {
-    let written = Written::of(path, args);
+    state_machine_around(path, args, 0)
+}
+
+/// The same, where the machine may be that of a local function: the compiler gives it the arguments of the generic
+/// method around it first, `around` many ([`Metadata::params_around_local`](crate::Metadata::params_around_local)).
+#[must_use]
+pub fn state_machine_around(path: &TypePath, args: &[String], around: usize) -> MethodName {
+    let written = Written::of(path, args, around);
     MethodName {
         is_lambda: written.last == Last::StateMachine { lambda: true },
         is_state_machine: matches!(written.last, Last::StateMachine { .. }),
@@ -76,7 +84,20 @@ pub fn method(
     method_name: &str,
     method_args: &[String],
 ) -> String {
-    let mut written = Written::of(path, args);
+    method_around(path, args, method_name, method_args, 0)
+}
+
+/// The same, where the method may be a local function, whose first `around` arguments are those of the generic method
+/// around it.
+#[must_use]
+pub fn method_around(
+    path: &TypePath,
+    args: &[String],
+    method_name: &str,
+    method_args: &[String],
+    around: usize,
+) -> String {
+    let mut written = Written::of(path, args, around);
     let is_machine = matches!(written.last, Last::StateMachine { .. });
     let is_move_next = method_name == "MoveNext" || method_name.ends_with(".MoveNext");
     if !(is_machine && is_move_next) {
@@ -98,14 +119,17 @@ struct Written<'a> {
     parts: Vec<String>,
     /// Arguments of closures: they belong to the generic method that the closure was made for.
     of_closures: Vec<&'a str>,
+    /// Arguments of a local function that belong to the method around it.
+    around: usize,
     last: Last,
 }
 
 impl<'a> Written<'a> {
-    fn of(path: &TypePath, args: &'a [String]) -> Self {
+    fn of(path: &TypePath, args: &'a [String], around: usize) -> Self {
         let mut written = Self {
             parts: Vec::new(),
             of_closures: Vec::new(),
+            around,
             last: Last::Type,
         };
         let mut args = args;
@@ -145,7 +169,7 @@ impl<'a> Written<'a> {
 
     fn add_method(&mut self, shape: &MethodShape<'_>, args: &[String]) {
         let outer = std::mem::take(&mut self.of_closures);
-        let own = args.iter().map(String::as_str);
+        let mut own = args.iter().map(String::as_str);
         let name = explicit_name(&shape.method);
         match shape.part {
             Part::Whole if name.is_empty() => {}
@@ -153,7 +177,8 @@ impl<'a> Written<'a> {
                 .parts
                 .push(with_args(&name, outer.into_iter().chain(own))),
             Part::Local(local) if outer.is_empty() => {
-                self.parts.extend([name, with_args(local, own)]);
+                let outer = with_args(&name, own.by_ref().take(self.around));
+                self.parts.extend([outer, with_args(local, own)]);
             }
             Part::Local(local) => self
                 .parts
