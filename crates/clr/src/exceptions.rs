@@ -90,11 +90,25 @@ impl Runtime<'_> {
         out
     }
 
-    /// `_stackTrace`: bytes with a count in front (8.0 to 11.0), or an array whose first element those are.
+    /// The frames that an exception had passed when an `ExceptionDispatchInfo` kept it, innermost first, and how many
+    /// there are. Those of the exception itself go on when it is thrown again elsewhere; these do not (8.0 to 11.0).
+    #[must_use]
+    pub fn captured_frames(&self, dispatch_info: Addr) -> Option<(Vec<ThrowFrame>, u64)> {
+        let place = self.place(dispatch_info)?;
+        let state = self.instance_field(&place.ty, "_dispatchState")?;
+        place
+            .references_in(self, &state)
+            .find_map(|trace| self.trace_frames(trace))
+    }
+
     fn throw_frames(&self, exception: Addr) -> Option<(Vec<ThrowFrame>, u64)> {
+        self.trace_frames(self.reference(exception, "_stackTrace")?)
+    }
+
+    /// A stack trace: bytes with a count in front (8.0 to 11.0), or an array whose first element those are.
+    fn trace_frames(&self, mut array: Addr) -> Option<(Vec<ThrowFrame>, u64)> {
         let (m, l) = (self.memory, self.layout());
         let field = |name| l.get("StackTraceArray", name);
-        let mut array = self.reference(exception, "_stackTrace")?;
         let (mut start, mut stride, mut len) = self.vector(array)?;
         if stride == 8 {
             array = m.ptr(start)?.non_null()?;

@@ -394,13 +394,18 @@ impl Analysis<'_, '_> {
     }
 
     fn delay_leaf(&self, task: Addr) -> Leaf {
-        let timer = self.timer_of(task).filter(|t| t.due.is_some());
+        let timer = self.timer_of(task);
         let cancellable = self
             .rt
             .object_type_name(task)
             .is_some_and(|n| n.ends_with("WithCancellation"));
-        let text = match (timer.and_then(|t| t.due), cancellable) {
-            (Some(ms), _) => format!("Task.Delay({ms} ms)"),
+        let text = match (timer.map(|t| t.due), cancellable) {
+            (Some(Some(ms)), _) => format!("Task.Delay({ms} ms)"),
+            // an infinite delay has no timer; one that has fired is due no more, and completes the task only when its
+            // callback runs
+            (Some(None), _) => {
+                "Task.Delay whose timer has fired: its callback has not run".to_owned()
+            }
             (None, true) => "Task.Delay (infinite, cancellable)".to_owned(),
             (None, false) => "Task.Delay (infinite)".to_owned(),
         };

@@ -1,6 +1,6 @@
 //! Limits that are reached: semaphores, connection pools, bounded channels.
 
-use super::{Draft, Facts, collections, fact, listed, several, verb, waits};
+use super::{Draft, Facts, collections, entrants, fact, listed, several, verb, waits};
 use crate::http::Unit;
 use crate::{channels, users};
 use asynctriage_async_graph::NodeId;
@@ -49,9 +49,8 @@ fn groups_of(facts: Facts<'_, '_, '_>, ids: &[NodeId]) -> Vec<String> {
 /// The methods that await these nodes, the most frequent first.
 fn methods_of(facts: Facts<'_, '_, '_>, ids: &[NodeId]) -> Vec<String> {
     let mut counts: FxHashMap<String, u64> = FxHashMap::default();
-    let waiters = ids.iter().flat_map(|id| facts.a.graph.waiters(*id));
-    for waiter in waiters {
-        let n = counts.entry(facts.a.node_text(waiter)).or_default();
+    for (_, method) in ids.iter().flat_map(|id| entrants::of(facts, *id)) {
+        let n = counts.entry(method.to_string()).or_default();
         *n = n.saturating_add(1);
     }
     let mut counts: Vec<_> = counts.into_iter().collect();
@@ -193,12 +192,15 @@ fn semaphore(
 /// Suspended methods that may have entered: they refer to the object, themselves or through their `this`, or are of the
 /// same name as those that wait for it, and wait for something else.
 fn holders(facts: Facts<'_, '_, '_>, object: Addr, waiting: &[NodeId]) -> Vec<String> {
-    let waiters: FxHashSet<NodeId> = waiting
+    let entering: Vec<NodeId> = waiting
         .iter()
-        .flat_map(|id| facts.a.graph.waiters(*id))
+        .flat_map(|id| entrants::of(facts, *id))
+        .map(|(node, _)| node)
         .collect();
+    let direct = waiting.iter().flat_map(|id| facts.a.graph.waiters(*id));
+    let waiters: FxHashSet<NodeId> = direct.chain(entering.iter().copied()).collect();
     let users = &facts.hang.users;
-    let methods: FxHashSet<_> = waiters.iter().map(|w| facts.a.frame_name(*w)).collect();
+    let methods: FxHashSet<_> = entering.iter().map(|w| facts.a.frame_name(*w)).collect();
     let alike = methods.iter().flat_map(|m| users.named(m));
     let mut counts: FxHashMap<String, u64> = FxHashMap::default();
     let mut seen = FxHashSet::default();

@@ -7,6 +7,7 @@ mod collections;
 mod crash;
 mod cycles;
 pub(crate) mod deadlocks;
+mod entrants;
 mod limits;
 pub(crate) mod locks;
 mod memory;

@@ -61,8 +61,18 @@ fn findings(all: BTreeMap<Key, Alike>, make: fn(&Key, Alike) -> Finding) -> Vec<
         .collect()
 }
 
-/// The exceptions of a task, and whether anybody has looked at them.
-fn ended_with(facts: Facts<'_, '_, '_>, task: Addr) -> Option<(Vec<Exception>, bool)> {
+/// How a task ended.
+#[derive(Default)]
+struct Ending {
+    /// The exception and what caused it.
+    chain: Vec<Exception>,
+    /// Whether somebody has looked at the exception.
+    handled: bool,
+    /// The outermost method that the exception had passed when it ended the task; `None` for a cut trace.
+    outermost: Option<MethodRef>,
+}
+
+fn ended_with(facts: Facts<'_, '_, '_>, task: Addr) -> Option<Ending> {
     let rt = facts.a.rt;
     let contingent = facts.a.graph.task?.contingent(rt, task)?;
     let holder = rt.reference(contingent, "m_exceptionsHolder")?;
@@ -73,12 +83,31 @@ fn ended_with(facts: Facts<'_, '_, '_>, task: Addr) -> Option<(Vec<Exception>, b
     // an ExceptionDispatchInfo, or the exception itself
     let exception = rt.reference(first, "_exception").unwrap_or(first);
     let handled = rt.field_u8(holder, "m_isHandled") == Some(1);
-    Some((rt.exception_chain(exception), handled))
+    let chain = rt.exception_chain(exception);
+    let of_exception = || chain.first().map(|e| (e.frames.clone(), e.frame_count));
+    let (frames, count) = rt
+        .captured_frames(first)
+        .or_else(of_exception)
+        .unwrap_or_default();
+    let mut outwards = frames.iter().rev().filter_map(|f| f.method);
+    let outermost = outwards.find(|m| !is_dispatcher(facts, m));
+    Some(Ending {
+        outermost: outermost.filter(|_| frames.len() as u64 == count),
+        chain,
+        handled,
+    })
 }
 
 fn add(facts: Facts<'_, '_, '_>, node: Node, to: &mut BTreeMap<Key, Alike>) {
-    let (chain, handled) = ended_with(facts, node.addr).unwrap_or((Vec::new(), true));
-    let method = method_of(facts, node, &chain);
+    let Ending {
+        chain,
+        handled,
+        outermost,
+    } = ended_with(facts, node.addr).unwrap_or(Ending {
+        handled: true,
+        ..Ending::default()
+    });
+    let method = method_of(facts, node, outermost);
     let types = chain.iter().map(|e| e.type_name.to_string()).collect();
     let alike = to.entry((method, types)).or_default();
     alike.count = alike.count.saturating_add(1);
@@ -103,28 +132,29 @@ fn add(facts: Facts<'_, '_, '_>, node: Node, to: &mut BTreeMap<Key, Alike>) {
 }
 
 /// The method whose task it is: by its box, else by the outermost frame that the exception passed, which is where the
-/// async method caught it to end its task.
-fn method_of(facts: Facts<'_, '_, '_>, node: Node, chain: &[Exception]) -> String {
+/// async method caught it to end its task. Tasks of runtime-async methods have no box.
+fn method_of(facts: Facts<'_, '_, '_>, node: Node, outermost: Option<MethodRef>) -> String {
     if let Some(method) = facts.a.box_method(node) {
         return method.to_string();
     }
-    let outermost = chain.first().and_then(|e| {
-        let whole = e.frames.len() as u64 == e.frame_count;
-        e.frames.last().filter(|_| whole)?.method
-    });
-    let async_method = outermost.filter(|m| is_move_next(facts, m));
-    match async_method {
+    match outermost.filter(|m| is_async(facts, m)) {
         Some(method) => facts.a.rt.method_name(&method).to_string(),
         None => facts.a.type_name(node.mt).to_string(),
     }
 }
 
-fn is_move_next(facts: Facts<'_, '_, '_>, method: &MethodRef) -> bool {
-    facts
-        .a
-        .rt
+/// The loop that resumes runtime-async methods: it catches what the last of them throws (11.0.0).
+fn is_dispatcher(facts: Facts<'_, '_, '_>, method: &MethodRef) -> bool {
+    let definition = facts.a.rt.method_definition(method);
+    definition.is_some_and(|d| d.name == "DispatchContinuations")
+}
+
+fn is_async(facts: Facts<'_, '_, '_>, method: &MethodRef) -> bool {
+    let rt = facts.a.rt;
+    let is_move_next = rt
         .method_definition(method)
-        .is_some_and(|d| d.name == "MoveNext" || d.name.ends_with(".MoveNext"))
+        .is_some_and(|d| d.name == "MoveNext" || d.name.ends_with(".MoveNext"));
+    is_move_next || rt.is_runtime_async(method)
 }
 
 fn faulted_finding((method, types): &Key, alike: Alike) -> Finding {
