@@ -34,16 +34,20 @@ pub(crate) fn find(pid: u32) -> Result<PathBuf, Error> {
         is_there_and_mine(root, pid)?;
     }
     let facts = facts(root, pid);
-    let mut folders: Vec<PathBuf> = [facts.tmpdir, facts.tmp].into_iter().flatten().collect();
-    folders.extend([std::env::temp_dir(), "/tmp".into()]);
+    let inner = facts.inner_pid.unwrap_or(pid);
+    let own = [facts.tmpdir, facts.tmp].into_iter().flatten();
+    let ours = [std::env::temp_dir(), "/tmp".into()].into_iter();
+    let folders = own.map(|f| (f, false)).chain(ours.map(|f| (f, true)));
     let mut seen: Vec<PathBuf> = Vec::new();
-    for folder in folders {
+    for (folder, is_ours) in folders {
         // one folder under several names is searched once
         let folder = fs::canonicalize(&folder).unwrap_or(folder);
         if seen.contains(&folder) {
             continue;
         }
-        if let Some(found) = newest(&folder, facts.inner_pid.unwrap_or(pid), facts.start) {
+        // the number that a process has in its container may be that of another process in our folders
+        let only_by_start = is_ours && inner != pid;
+        if let Some(found) = newest(&folder, inner, facts.start, only_by_start) {
             return Ok(found);
         }
         seen.push(folder);
@@ -115,8 +119,8 @@ fn tmpdir_of(_: &[u8]) -> Option<PathBuf> {
     None
 }
 
-/// The socket of `pid` in a folder: that with the start time of the process, else the newest.
-fn newest(folder: &Path, pid: u32, start: Option<u64>) -> Option<PathBuf> {
+/// The socket of `pid` in a folder: that with the start time of the process, else the newest, unless `only_by_start`.
+fn newest(folder: &Path, pid: u32, start: Option<u64>, only_by_start: bool) -> Option<PathBuf> {
     let entries = fs::read_dir(folder).ok()?.take(MAX_ENTRIES);
     let sockets = entries.filter_map(|entry| {
         let entry = entry.ok()?;
@@ -125,6 +129,7 @@ fn newest(folder: &Path, pid: u32, start: Option<u64>) -> Option<PathBuf> {
         let made = made.unwrap_or(SystemTime::UNIX_EPOCH);
         Some(((start == Some(key), made), entry.path()))
     });
+    let sockets = sockets.filter(|((by_start, _), _)| *by_start || !only_by_start);
     sockets.max().map(|(_, path)| path)
 }
 
@@ -158,10 +163,11 @@ mod tests {
         ] {
             fs::write(folder.join(name), "").expect("writable");
         }
-        let found = |pid, start| {
-            let path = newest(&folder, pid, start)?;
+        let chosen = |pid, start, only_by_start| {
+            let path = newest(&folder, pid, start, only_by_start)?;
             Some(path.file_name()?.to_str()?.to_owned())
         };
+        let found = |pid, start| chosen(pid, start, false);
         assert_eq!(
             found(7, Some(100)).as_deref(),
             Some("dotnet-diagnostic-7-100-socket")
@@ -171,6 +177,8 @@ mod tests {
             Some("dotnet-diagnostic-77-200-socket")
         );
         assert_eq!(found(8, None), None);
+        assert_eq!(chosen(7, Some(300), true), found(7, Some(300)));
+        assert_eq!(chosen(77, Some(201), true), None, "of another process");
         fs::remove_dir_all(&folder).expect("ours");
     }
 
