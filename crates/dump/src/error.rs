@@ -153,6 +153,7 @@ fn tester(format: CompressionFormat) -> &'static str {
 fn not_a_dump(looks: &Looks) -> String {
     match looks {
         Looks::Archive(name) => format!("unpack it first ({})", unpacker(name)),
+        Looks::Compressed(_, inner) if **inner == Looks::NetTrace => not_a_dump(inner),
         Looks::Compressed(..) => "unpack it and open the dump inside".into(),
         Looks::Elf => {
             format!("a dump of the running process is needed, not its program file: {TAKE_ANOTHER}")
@@ -161,7 +162,7 @@ fn not_a_dump(looks: &Looks) -> String {
             format!("a dump of the running process is needed, not an assembly: {TAKE_ANOTHER}")
         }
         Looks::GcDump => format!("heap snapshots hold no field values; {TAKE_ANOTHER}"),
-        Looks::NetTrace => format!("traces hold no memory; {TAKE_ANOTHER}"),
+        Looks::NetTrace => "read it with `asynctriage trace FILE`".into(),
         Looks::Zeros => format!("the copy is broken or the disk was full; {TAKE_ANOTHER}"),
         _ => TAKE_ANOTHER.into(),
     }

@@ -41,7 +41,7 @@ impl Error {
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::NotNettrace => {
-                "take a trace with `dotnet-trace collect -p <pid>` or with DOTNET_EnableEventPipe=1"
+                "record with `asynctriage collect`; a memory dump is read by `asynctriage FILE`, without `trace`"
             }
             Self::NetPerf => "open it with PerfView, or take a trace of .NET Core 3.0 or later",
             Self::CutHeader { .. } | Self::BadHeader { .. } => {
