@@ -49,6 +49,28 @@ impl Destination {
         })
     }
 
+    /// Refuses another input, too: nothing that was given to be read is ever replaced.
+    pub(crate) fn spares(&self, input: &Path) -> Result<(), CliError> {
+        match &self.file {
+            Some(file) if is_same(file, input) => Err(is_input(file)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses to write two things into one file.
+    pub(crate) fn differs_from(&self, other: &Self) -> Result<(), CliError> {
+        match (&self.file, &other.file) {
+            (Some(one), Some(two)) if is_same(one, two) || is_same_name(one, two) => {
+                Err(CliError::new(
+                    Exit::Usage,
+                    format!("{} cannot hold both", one.display()),
+                    "name two files",
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// How text is laid out for this destination; `all` lifts the limits on rows.
     pub(crate) fn text_options(&self, args: &OutputArgs, all: bool) -> TextOptions {
         let terminal =
@@ -110,12 +132,7 @@ impl Destination {
 
 fn check(file: &Path, dump: &Path, force: bool) -> Result<(), CliError> {
     if is_same(file, dump) {
-        let message = format!("{} is the dump itself", file.display());
-        return Err(CliError::new(
-            Exit::Usage,
-            message,
-            "name another file with --output",
-        ));
+        return Err(is_input(file));
     }
     if file.is_dir() {
         let message = format!("{} is a directory", file.display());
@@ -130,6 +147,19 @@ fn check(file: &Path, dump: &Path, force: bool) -> Result<(), CliError> {
         ));
     }
     Ok(())
+}
+
+fn is_input(file: &Path) -> CliError {
+    let message = format!("{} is the input itself", file.display());
+    CliError::new(Exit::Usage, message, "name another file")
+}
+
+/// Whether two paths name one file that need not exist yet.
+fn is_same_name(a: &Path, b: &Path) -> bool {
+    match (std::path::absolute(a), std::path::absolute(b)) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => a == b,
+    }
 }
 
 /// Whether two paths lead to one file, through links as well.

@@ -131,7 +131,6 @@ fn dumps_of_the_repository_give_what_was_measured() {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "says that a test is skipped")]
 fn dumps_of_a_folder_open_or_are_refused_by_name() {
     let Some(folder) = std::env::var_os("ASYNCTRIAGE_DUMPS").map(PathBuf::from) else {
         println!("skipped: ASYNCTRIAGE_DUMPS names no folder with dumps");

@@ -28,6 +28,8 @@ pub struct PendingChain {
 const MAX_NAMES: usize = 1_000;
 /// Chains that are put together; one more would not make the list clearer.
 const MAX_CHAINS: u64 = 100_000;
+/// Parts of all shapes together: threads that block tell apart chains that are alike otherwise.
+const MAX_PARTS: usize = 4_000_000;
 /// Groups that are listed.
 const MAX_GROUPS: usize = 1_000;
 /// Innermost tasks that are named per group.
@@ -57,6 +59,7 @@ struct Group {
 struct Groups {
     by_shape: BTreeMap<Shape, Group>,
     chains: u64,
+    parts: usize,
     more: u64,
 }
 
@@ -66,16 +69,21 @@ impl Groups {
             self.more = self.more.saturating_add(1);
             return;
         }
-        self.chains = self.chains.saturating_add(1);
         let more = depth.saturating_sub(parts.len()) as u64;
-        let group = self
-            .by_shape
-            .entry((parts.to_vec(), more, cycle))
-            .or_insert(Group {
-                count: 0,
-                leaves: Vec::new(),
-                since: (since, since),
-            });
+        let shape = (parts.to_vec(), more, cycle);
+        if !self.by_shape.contains_key(&shape) {
+            if self.parts.saturating_add(parts.len()) > MAX_PARTS {
+                self.more = self.more.saturating_add(1);
+                return;
+            }
+            self.parts = self.parts.saturating_add(parts.len());
+        }
+        self.chains = self.chains.saturating_add(1);
+        let group = self.by_shape.entry(shape).or_insert(Group {
+            count: 0,
+            leaves: Vec::new(),
+            since: (since, since),
+        });
         group.count = group.count.saturating_add(1);
         group.since = (group.since.0.min(since), group.since.1.max(since));
         if group.leaves.len() < MAX_LEAVES && !group.leaves.contains(&leaf) {

@@ -69,8 +69,7 @@ impl Draw<'_, '_> {
         let mut open: Vec<&Dispatcher> = open.collect();
         open.sort_by_key(|d| (d.created.or(d.resumed).map(|m| m.time), d.family, d.id));
         for d in open {
-            let operation = self.not_ended(d);
-            self.list((d.family, d.id), operation);
+            self.list((d.family, d.id), |draw| draw.not_ended(d));
         }
         let mut ended: BTreeMap<Key, (&Span, &Span)> = BTreeMap::new();
         for span in &self.trace.spans.kept {
@@ -82,14 +81,14 @@ impl Draw<'_, '_> {
         ended.sort_by_key(|(_, (first, _))| first.began.time);
         for (key, (first, last)) in ended {
             if !self.operations.contains_key(&key) {
-                let operation = self.ended(key, first, last);
-                self.list(key, operation);
+                self.list(key, |draw| draw.ended(key, first, last));
             }
         }
     }
 
-    fn list(&mut self, key: Key, operation: TimelineOperation) {
+    fn list(&mut self, key: Key, operation: impl FnOnce(&Self) -> TimelineOperation) {
         if self.line.operations.len() < MAX_OPERATIONS {
+            let operation = operation(self);
             self.operations.insert(key, self.line.operations.len());
             self.line.operations.push(operation);
         } else {
