@@ -233,28 +233,46 @@ impl Ending {
             let ms = t.block.as_ref()?.timeout_ms?;
             Some(format!("that of '{}' after {ms} ms", t.name()))
         };
-        Self::by(
-            &threads.iter().filter_map(limit).collect::<Vec<_>>(),
-            confidence,
-        )
+        let limits: Vec<String> = threads.iter().filter_map(limit).collect();
+        let open = threads.iter().filter(|t| may_have_limit(t));
+        let open: Vec<String> = open.map(|t| format!("'{}'", t.name())).collect();
+        Self::by(&limits, &open, confidence)
     }
 
-    fn by(limits: &[String], confidence: Confidence) -> Self {
-        if limits.is_empty() {
+    fn by(limits: &[String], open: &[String], confidence: Confidence) -> Self {
+        if !limits.is_empty() {
             return Self {
-                severity: Severity::Critical,
-                confidence,
-                text: "None of them can go on.".to_owned(),
-                next: "restart the process; then let every thread take these locks in the same order, and do not wait for tasks while holding one",
+                severity: Severity::Warning,
+                confidence: Confidence::Likely,
+                text: format!("Time limits end the waits: {}.", listed(limits)),
+                next: "wait for the time limits before a restart; then let every thread take these locks in the same order, and do not wait for tasks while holding one",
             };
         }
+        let (confidence, text) = if open.is_empty() {
+            (confidence, "None of them can go on.".to_owned())
+        } else {
+            let text = format!(
+                "None of them can go on, unless a time limit ends its wait: whether there is one is not known of {}.",
+                listed(open)
+            );
+            (Confidence::Likely, text)
+        };
         Self {
-            severity: Severity::Warning,
-            confidence: Confidence::Likely,
-            text: format!("Time limits end the waits: {}.", listed(limits)),
-            next: "wait for the time limits before a restart; then let every thread take these locks in the same order, and do not wait for tasks while holding one",
+            severity: Severity::Critical,
+            confidence,
+            text,
+            next: "restart the process; then let every thread take these locks in the same order, and do not wait for tasks while holding one",
         }
     }
+}
+
+/// Whether a wait may have a time limit that nothing in the dump tells: the runtime notes it for monitors only, and only
+/// some methods have none at all.
+fn may_have_limit(thread: &ThreadFacts) -> bool {
+    let mut frames = thread.frames.iter();
+    matches!(thread.wait, Some(Wait::Object(_)))
+        && thread.block.is_none()
+        && !frames.any(|(_, n)| n.starts_with("System.Threading.ReaderWriterLockSlim.Enter"))
 }
 
 fn chains(facts: Facts<'_, '_, '_>, threads: &[&ThreadFacts]) -> Vec<String> {
@@ -376,21 +394,31 @@ mod tests {
 
     #[test]
     fn what_a_time_limit_ends_is_neither_certain_nor_for_ever() {
-        let ending = Ending::by(&[], Confidence::Certain);
+        let ending = |limits: &[&str], open: &[&str]| {
+            let owned = |all: &[&str]| all.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
+            let out = Ending::by(&owned(limits), &owned(open), Confidence::Certain);
+            (out.severity, out.confidence, out.text)
+        };
+        let (severity, confidence, _) = ending(&[], &[]);
         assert_eq!(
-            (ending.severity, ending.confidence),
+            (severity, confidence),
             (Severity::Critical, Confidence::Certain)
         );
-        let limits = ["that of 'a' after 5000 ms".to_owned()];
-        let ending = Ending::by(&limits, Confidence::Certain);
+        let (severity, confidence, text) = ending(&["that of 'a' after 5000 ms"], &["'b'"]);
         assert_eq!(
-            (ending.severity, ending.confidence),
+            (severity, confidence),
             (Severity::Warning, Confidence::Likely)
         );
         assert_eq!(
-            ending.text,
+            text,
             "Time limits end the waits: that of 'a' after 5000 ms."
         );
+        let (severity, confidence, text) = ending(&[], &["'b'"]);
+        assert_eq!(
+            (severity, confidence),
+            (Severity::Critical, Confidence::Likely)
+        );
+        assert!(text.ends_with("is not known of 'b'."), "{text}");
     }
 
     #[test]
