@@ -10,31 +10,42 @@ use std::time::{Duration, Instant};
 
 /// Bytes per read of the yardstick.
 const BUFFER: usize = 4 << 20;
+/// What a `.nettrace` file begins with.
+const RECORDING: &[u8] = b"Nettrace";
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    let (dump, runs) = match args {
-        [dump] => (dump, 5),
-        [dump, runs] => (dump, runs.parse().context("RUNS must be a number")?),
-        _ => bail!("usage: cargo xtask bench DUMP [RUNS]"),
+    let (file, runs) = match args {
+        [file] => (file, 5),
+        [file, runs] => (file, runs.parse().context("RUNS must be a number")?),
+        _ => bail!("usage: cargo xtask bench DUMP|FILE.nettrace [RUNS]"),
     };
-    let dump = std::path::absolute(dump)?;
+    let file = std::path::absolute(file)?;
+    let is_recording = is_recording(&file)?;
     show(cargo(&["build", "--release", "-p", "asynctriage"]))?;
     let binary = release_binary()?;
     // the first round fills the page cache and does not count
-    analyse(&binary, &dump)?;
-    let ours = median(runs, || analyse(&binary, &dump))?;
-    println!("analysis              {:8.1} ms", millis(ours));
+    analyse(&binary, &file, is_recording)?;
+    let ours = median(runs, || analyse(&binary, &file, is_recording))?;
+    let megabytes = std::fs::metadata(&file)?.len() as f64 / 1e6;
+    println!(
+        "analysis              {:8.1} ms, {:.0} MB/s",
+        millis(ours),
+        megabytes / ours.as_secs_f64()
+    );
     for threads in [1, 2] {
-        let read = median(runs, || read_once(&dump, threads))?;
+        let read = median(runs, || read_once(&file, threads))?;
         let ratio = ours.as_secs_f64() / read.as_secs_f64();
         println!(
             "reading, {threads} thread(s)  {:8.1} ms, the analysis takes {ratio:.2} times as long",
             millis(read)
         );
     }
+    if is_recording {
+        return Ok(());
+    }
     let mut timed = Command::new(&binary);
     timed
-        .arg(&dump)
+        .arg(&file)
         .args(["--format", "json", "--timings"])
         .stdout(Stdio::null());
     show(timed)
@@ -55,10 +66,19 @@ fn release_binary() -> Result<PathBuf> {
         .join(format!("asynctriage{}", std::env::consts::EXE_SUFFIX)))
 }
 
-fn analyse(binary: &Path, dump: &Path) -> Result<Duration> {
+/// Whether the file is a recording; all else is taken for a dump.
+fn is_recording(path: &Path) -> Result<bool> {
+    let mut magic = Vec::new();
+    let file = File::open(path).with_context(|| path.display().to_string())?;
+    file.take(RECORDING.len() as u64).read_to_end(&mut magic)?;
+    Ok(magic == RECORDING)
+}
+
+fn analyse(binary: &Path, file: &Path, is_recording: bool) -> Result<Duration> {
     let start = Instant::now();
     let status = Command::new(binary)
-        .arg(dump)
+        .args(is_recording.then_some("trace"))
+        .arg(file)
         .args(["--format", "json"])
         .current_dir(root())
         .stdout(Stdio::null())
@@ -129,6 +149,16 @@ mod tests {
         let halves = sum(&path, 0, 4000).unwrap() + sum(&path, 4000, 4000).unwrap();
         std::fs::remove_file(&path).unwrap();
         assert_eq!((whole, halves), (499_500, 499_500));
+    }
+
+    #[test]
+    fn recordings_are_known_by_their_first_bytes() {
+        let path = std::env::temp_dir().join(format!("xtask-bench-kind-{}", std::process::id()));
+        for (content, expected) in [("Nettrace\x14", true), ("MDMP....", false), ("Net", false)] {
+            std::fs::write(&path, content).unwrap();
+            assert_eq!(is_recording(&path).unwrap(), expected);
+        }
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]

@@ -11,7 +11,7 @@ pub(crate) use symbols::{AddArgs, SymbolsAction, SymbolsArgs};
 pub(crate) use trace::TraceArgs;
 
 use asynctriage_report::{Address, Severity};
-use clap::{Args, FromArgMatches, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, FromArgMatches, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -24,6 +24,9 @@ Examples:
   asynctriage tree hang.dmp                    all chains merged, from the requests inwards
   asynctriage show hang.dmp 7f12000010a0       one object of a chain
   asynctriage runbook bottleneck               what a finding means and what to do about it
+  asynctriage trace hang.nettrace              what waits at the end of a recording (.NET 11)
+  asynctriage collect --pid 4711 -o x.nettrace record the async events of a running process
+  asynctriage observe -- dotnet App.dll        what recording costs that program
   asynctriage ./tree                           a dump whose name is that of a command
   zstdcat hang.zst | asynctriage -             a dump from a pipe, kept in TMPDIR meanwhile
 
@@ -302,16 +305,16 @@ pub(crate) struct GateArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Output")]
+#[command(next_help_heading = "Output", group = ArgGroup::new("written").multiple(true))]
 pub(crate) struct OutputArgs {
     /// Text for people or JSON for programs
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
     /// Write to FILE instead of the standard output; an existing file is kept
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", group = "written")]
     pub(crate) output: Option<PathBuf>,
     /// Replace an existing FILE; never the dump
-    #[arg(long, requires = "output")]
+    #[arg(long, requires = "written")]
     pub(crate) force: bool,
     /// More detail; twice and three times also what asynctriage does, on the standard error
     #[arg(short, long, action = clap::ArgAction::Count)]

@@ -10,6 +10,8 @@ use asynctriage_dump::{OpenOptions, PlainFile};
 use asynctriage_report::{self as report, TraceRecord, TraceVerdict};
 use asynctriage_triage::Options;
 use asynctriage_triage::trace::{self, DumpSide, TraceOptions};
+use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -25,6 +27,12 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<Exit, CliError> {
     let timeline = args.timeline.as_deref();
     let timeline = timeline.map(|page| Destination::beside(page, &args.output, &args.file));
     let timeline = timeline.transpose()?;
+    for written in std::iter::once(&destination).chain(&timeline) {
+        written.spares(args.dump.as_deref().unwrap_or(&args.file))?;
+    }
+    if let Some(page) = &timeline {
+        page.differs_from(&destination)?;
+    }
     let progress = Progress::start("reading the recording");
     let options = TraceOptions {
         members: if args.all { usize::MAX } else { args.limit },
@@ -32,11 +40,17 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<Exit, CliError> {
     };
     let dump = args.dump.as_deref().map(|dump| dump_side(args, dump));
     let dump = dump.transpose()?;
-    let read = match &dump {
-        Some(dump) => trace::joined(file.bytes(), &options, dump),
-        None => trace::trace(file.bytes(), &options),
-    };
+    // hashing takes a sixth of the time that the analysis takes, on another thread
+    let (read, hash) = std::thread::scope(|scope| {
+        let hash = scope.spawn(|| sha256(file.on_disk()));
+        let read = match &dump {
+            Some(dump) => trace::joined(file.bytes(), &options, dump),
+            None => trace::trace(file.bytes(), &options),
+        };
+        (read, hash.join())
+    });
     let mut report = read.map_err(|e| unreadable(args, e.remedy(), e))?;
+    report.sha256 = hash.ok();
     if let Some((join, dump)) = report.join.as_mut().zip(args.dump.as_ref()) {
         join.dump = dump.display().to_string();
     }
@@ -50,6 +64,15 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<Exit, CliError> {
         return Ok(Exit::Incomplete);
     }
     Ok(Exit::Written)
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for byte in Sha256::digest(bytes) {
+        // writing to a String cannot fail
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
 }
 
 /// The page with the time line.

@@ -41,6 +41,7 @@ fn help() {
         &["tasks", "--help"],
         &["heap", "--help"],
         &["show", "--help"],
+        &["trace", "--help"],
         &["collect", "--help"],
         &["observe", "--help"],
     ] {

@@ -1,6 +1,7 @@
 //! The real recordings of the repository: what the program says of them must be what is known of them.
 
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -171,6 +172,149 @@ fn statements_can_be_checked_with_the_records() {
         }
     }
     assert!(checked > 60, "{checked}");
+}
+
+#[test]
+fn the_file_is_named_by_its_hash() {
+    let file = "forever-runtimeasync-11.0.0.nettrace.gz";
+    let bytes = std::fs::read(testdumps().join(file)).expect("it is there");
+    let hash: String = Sha256::digest(bytes)
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect();
+    assert_eq!(report(file)["sha256"], hash);
+    assert!(shown(&[file, "-v"]).contains(&format!("sha256 {hash}")));
+}
+
+/// Recordings with a dump of the same process, taken while all waited.
+const JOINED: [&str; 2] = ["chain-11.0.0", "semaphore-norundown-11.0.0"];
+
+fn joined(recording: &str, dump: &str) -> Value {
+    let recording = format!("joined/{recording}.nettrace.gz");
+    let dump = format!("joined/{dump}.dmp.gz");
+    let text = shown(&[&recording, "--dump", &dump, "--format", "json"]);
+    serde_json::from_str(&text).expect("a report")
+}
+
+/// Names of the application's frames, of all chains in the recording; and how many chains have each list.
+fn own_frames(report: &Value) -> Vec<(u64, Vec<String>)> {
+    let chains = report["chains"].as_array().expect("chains").iter();
+    let mut all: Vec<_> = chains
+        .map(|chain| {
+            let frames = chain["frames"].as_array().expect("frames").iter();
+            let names = frames.filter_map(|f| f["method"].as_str().map(str::to_owned));
+            let own = names.filter(|n| n.starts_with("Scenarios."));
+            (chain["count"].as_u64().expect("a number"), own.collect())
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn recordings_are_joined_with_dumps_of_the_same_process() {
+    for name in JOINED {
+        let path = testdumps().join(format!("joined/{name}.truth.json"));
+        let truth = std::fs::read_to_string(path).expect("each pair has its truth");
+        let truth: Value = serde_json::from_str(&truth).expect("the truth is well formed");
+        let chains = truth["chains"].as_array().expect("chains").iter();
+        let mut expected: Vec<(u64, Vec<String>)> = chains
+            .map(|chain| {
+                let frames = chain["frames"].as_array().expect("frames").iter();
+                let names = frames.filter_map(|f| f.as_str()?.split('@').next());
+                let count = chain["count"].as_u64().expect("a number");
+                (count, names.map(str::to_owned).collect())
+            })
+            .collect();
+        expected.sort();
+        let report = joined(name, name);
+        assert_eq!(own_frames(&report), expected, "{name}");
+        let all: u64 = expected.iter().map(|(count, _)| count).sum();
+        let join = &report["join"];
+        for key in ["joined", "frames_equal"] {
+            assert_eq!(join[key], all, "{name}: {key}");
+        }
+        for key in ["frames_differ", "only_in_dump", "only_in_recording"] {
+            assert_eq!(join[key], 0, "{name}: {key}");
+        }
+        let frames = report["chains"][0]["frames"].as_array().expect("frames");
+        let of_dump = frames.iter().filter(|f| f["from_dump"] == true).count();
+        let is_unnamed = name.contains("norundown");
+        assert_eq!(
+            of_dump > 0,
+            is_unnamed,
+            "{name}: {of_dump} names of the dump"
+        );
+    }
+}
+
+#[test]
+fn a_join_reads_well() {
+    for name in JOINED {
+        let (recording, dump) = (
+            format!("joined/{name}.nettrace.gz"),
+            format!("joined/{name}.dmp.gz"),
+        );
+        let text = shown(&[&recording, "--dump", &dump, "--symbols", "."]);
+        insta::assert_snapshot!(format!("trace_joined_{name}"), text);
+    }
+}
+
+#[test]
+fn a_dump_of_another_process_is_refused() {
+    let [chain, semaphore] = JOINED;
+    let report = joined(semaphore, chain);
+    let why = report["join"]["refused"].as_str().expect("it is refused");
+    assert!(why.contains("the dump is of process"), "{why}");
+    assert_eq!(report["join"]["joined"], 0);
+    let frames = report["chains"][0]["frames"].as_array().expect("frames");
+    assert!(frames.iter().all(|f| f.get("from_dump").is_none()));
+    let unnamed = frames
+        .iter()
+        .filter(|f| f["address"] != "0x0000000000000000");
+    for frame in unnamed {
+        let why = frame["unresolved"].as_str().expect("a reason");
+        assert!(why.contains("--dump"), "{why}");
+    }
+}
+
+#[test]
+fn a_time_line_is_a_page_of_its_own_and_never_overwrites() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("timelines");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("the target folder is writable");
+    let page = folder.join("page.html");
+    let page_name = page.to_str().expect("a path");
+    let file = "operations-runtimeasync-11.0.0.nettrace.gz";
+    let draw = |more: &[&str]| run(&[&[file, "--timeline", page_name], more].concat());
+    let read = || std::fs::read_to_string(&page).expect("the page is there");
+
+    let output = draw(&[]);
+    assert!(output.status.success());
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("Figures"), "the report is printed as well");
+    let drawn = read();
+    assert!(drawn.starts_with("<!doctype html>") && drawn.ends_with("</html>\n"));
+    assert_eq!(
+        drawn.matches("<rect").count(),
+        400,
+        "two bars for each of 200 resumes"
+    );
+    for outside in ["http:", "https:", "src=", "@import"] {
+        assert!(!drawn.contains(outside), "it fetches {outside}");
+    }
+
+    std::fs::write(&page, "mine").expect("writable");
+    assert_eq!(draw(&[]).status.code(), Some(2));
+    assert_eq!(read(), "mine");
+    assert!(draw(&["--force"]).status.success());
+    assert_eq!(read(), drawn);
+
+    let copy = folder.join("copy.nettrace.gz");
+    std::fs::copy(testdumps().join(file), &copy).expect("writable");
+    let copy = copy.to_str().expect("a path");
+    let over_itself = run(&[copy, "--timeline", copy, "--force"]);
+    assert_eq!(over_itself.status.code(), Some(2));
 }
 
 #[test]

@@ -10,7 +10,9 @@ use crate::{OpenError, OpenOptions};
 /// A whole file in memory, unpacked when it was packed.
 #[derive(Debug)]
 pub struct PlainFile {
-    backing: Backing,
+    content: Backing,
+    /// The file itself, when its content was unpacked.
+    packed: Option<Backing>,
     /// How it was compressed.
     pub compression: Option<Compression>,
 }
@@ -36,14 +38,16 @@ impl PlainFile {
         let backing = Backing::map(&file).map_err(|e| OpenError::from_io(path, e))?;
         let Some(format) = compress::detect(&backing) else {
             return Ok(Self {
-                backing,
+                content: backing,
+                packed: None,
                 compression: None,
             });
         };
         let max = options.max_decompressed;
         let (bytes, compression) = compress::unpack(format, &backing, Content::Any, max)?;
         Ok(Self {
-            backing: Backing::Owned(bytes),
+            content: Backing::Owned(bytes),
+            packed: Some(backing),
             compression: Some(compression),
         })
     }
@@ -51,7 +55,13 @@ impl PlainFile {
     /// Its content.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        &self.backing
+        &self.content
+    }
+
+    /// The file as it lies on the disk: packed when it is.
+    #[must_use]
+    pub fn on_disk(&self) -> &[u8] {
+        self.packed.as_ref().unwrap_or(&self.content)
     }
 }
 
@@ -80,8 +90,10 @@ mod tests {
         fs::write(&cut, &bytes[..bytes.len() - 9]).unwrap();
         let open = |path| PlainFile::open(path, &OpenOptions::default()).unwrap();
         assert_eq!(open(&plain).bytes(), text.as_bytes());
+        assert_eq!(open(&plain).on_disk(), text.as_bytes());
         assert_eq!(open(&plain).compression, None);
         assert_eq!(open(&packed).bytes(), text.as_bytes());
+        assert_eq!(open(&packed).on_disk(), bytes);
         assert_eq!(open(&cut).compression.unwrap().end, StreamEnd::Cut);
         let small = OpenOptions {
             max_decompressed: 10,

@@ -1,7 +1,8 @@
 //! Cut and damaged recordings through the whole analysis: what is shown was recorded, whatever is missing.
 
+use asynctriage_report::timeline::timeline_html;
 use asynctriage_report::{TraceRecord, TraceReport, TraceVerdict};
-use asynctriage_triage::trace::{TraceOptions, records, trace};
+use asynctriage_triage::trace::{TraceOptions, records, timeline, trace};
 use std::collections::HashSet;
 use std::io::Read;
 use std::ops::ControlFlow;
@@ -87,6 +88,14 @@ fn cut_everywhere(name: &str, step: usize) {
                 "{name} at {len}: dispatcher {id}"
             );
         }
+        let drawn = timeline(part).expect("its header is whole");
+        let open = drawn.operations.iter().filter(|o| o.open).count() as u64;
+        let waiting: u64 = report.chains.iter().map(|c| c.count).sum();
+        assert_eq!(open, waiting, "{name} at {len}");
+        assert!(
+            timeline_html(&drawn).ends_with("</html>\n"),
+            "{name} at {len}"
+        );
         let kept = rows(part);
         assert_eq!(kept, all_rows[..kept.len()], "{name} at {len}");
         let counted = report.async_profile.map_or(0, |p| p.records);
@@ -128,8 +137,16 @@ fn damage(name: &str, times: usize) {
             bytes[at] ^= 1 << (next(&mut state) % 8);
         }
         let Ok(report) = trace(&bytes, &everything()) else {
+            assert!(timeline(&bytes).is_err(), "round {round}");
             continue;
         };
+        let drawn = timeline(&bytes).expect("the same header");
+        let known = |index: usize| index < drawn.operations.len();
+        assert!(drawn.spans.iter().filter_map(|s| s.operation).all(known));
+        assert!(
+            timeline_html(&drawn).ends_with("</html>\n"),
+            "round {round}"
+        );
         let Some(profile) = &report.async_profile else {
             assert_eq!(report.verdict, TraceVerdict::Empty, "round {round}");
             continue;

@@ -5,7 +5,30 @@ use asynctriage_triage::trace::MarkerSpec;
 use clap::Args;
 use std::path::PathBuf;
 
+const TRACE_EXAMPLES: &str = "\
+Examples:
+  asynctriage trace hang.nettrace                       what waits, since when, how sure that is
+  asynctriage trace hang.nettrace -v                    every frame and record, the file's hash
+  asynctriage trace hang.nettrace --dump hang.dmp       joined with a dump of the same process
+  asynctriage trace hang.nettrace --timeline hang.html  threads and operations over time
+  asynctriage trace hang.nettrace --markers My-Events   the application's own events in order
+  asynctriage trace hang.nettrace --records             every record with its place in the file
+  asynctriage collect --pid 4711 -o hang.nettrace       how to record
+  asynctriage runbook trace                             verdicts and flags, what to do about each
+
+Methods have names only where the recording says where their code lies: those compiled while it ran, and all with the \
+rundown at its end. Events of modules have no addresses, so files cannot help; with --dump, methods of operations \
+that have the same frames in both get the names of the dump.
+
+Exit status:
+  0    the report was written
+  2    the command line is wrong
+  3    the recording or the dump cannot be read
+  4    the dump holds no .NET runtime that is supported
+  5    the verdict is not BOUNDED and --strict was given";
+
 #[derive(Debug, Args)]
+#[command(after_long_help = TRACE_EXAMPLES)]
 pub(crate) struct TraceArgs {
     /// The recording: a .nettrace file; .gz and .zst are unpacked
     #[arg(value_name = "FILE")]
@@ -23,10 +46,15 @@ pub(crate) struct TraceArgs {
     #[command(flatten)]
     pub(crate) files: FileArgs,
     /// List every record of the async profiler with its place in the file; as JSON, one object a line
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["markers", "limit", "all", "strict"])]
     pub(crate) records: bool,
     /// Draw a time line of threads and operations, too: FILE is one page for a browser that fetches nothing
-    #[arg(long, value_name = "FILE", conflicts_with = "records")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "records",
+        group = "written"
+    )]
     pub(crate) timeline: Option<PathBuf>,
     /// How many chains of a group are listed one by one
     #[arg(long, value_name = "N", default_value_t = 5)]

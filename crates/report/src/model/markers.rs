@@ -67,8 +67,11 @@ pub struct TplReport {
     pub operations: u64,
     /// Those that ended.
     pub ended: u64,
-    /// Waits that had not ended.
+    /// Waits that had not ended; no proof of a wait when `unproven` says so.
     pub pending_waits: u64,
+    /// Why waits that look pending may have ended: the events that say so may be among those that the file lacks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unproven: Option<String>,
     /// Operations that had neither ended nor waited for a task.
     #[serde(skip_serializing_if = "is_zero")]
     pub without_wait: u64,

@@ -200,6 +200,9 @@ pub struct TraceFrame {
     /// All names, when the file gives the address several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<String>,
+    /// Whether the name is that of the joined dump, because the file has none.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub from_dump: bool,
     /// Why there is no name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unresolved: Option<String>,

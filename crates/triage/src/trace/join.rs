@@ -17,6 +17,7 @@ use asynctriage_dump::{Dump, Os};
 use asynctriage_report as report;
 use asynctriage_report::{Address, FrameKind, FrameMatch};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
 
 /// Frames of a call stack record at most; a longer chain is cut there.
 const RECORDED_FRAMES: usize = 255;
@@ -68,6 +69,28 @@ impl DumpSide {
     }
 }
 
+/// A recording and a dump, put together.
+#[derive(Default)]
+pub(super) struct Joined {
+    pub(super) report: report::TraceJoin,
+    /// What the dump calls the methods at recorded addresses. Code may move and its place be used again: only
+    /// operations that have the same frames in both count.
+    pub(super) names: FxHashMap<u64, Arc<str>>,
+}
+
+impl Joined {
+    fn refused(why: String) -> Self {
+        let report = report::TraceJoin {
+            refused: Some(why),
+            ..report::TraceJoin::default()
+        };
+        Self {
+            report,
+            ..Self::default()
+        }
+    }
+}
+
 /// Puts a recording and a dump together.
 pub(super) fn join(
     side: &DumpSide,
@@ -75,12 +98,9 @@ pub(super) fn join(
     trace: &AsyncTrace<'_>,
     times: &Times,
     members: usize,
-) -> report::TraceJoin {
+) -> Joined {
     if let Some(why) = refused(side, read) {
-        return report::TraceJoin {
-            refused: Some(why),
-            ..report::TraceJoin::default()
-        };
+        return Joined::refused(why);
     }
     let mut join = Join {
         side,
@@ -88,6 +108,7 @@ pub(super) fn join(
         trace,
         times,
         found: FxHashMap::default(),
+        names: FxHashMap::default(),
         out: report::TraceJoin {
             unnumbered: side.unnumbered,
             ..report::TraceJoin::default()
@@ -95,9 +116,18 @@ pub(super) fn join(
     };
     join.date();
     join.match_operations();
+    if join.out.frames_equal == 0 && join.out.frames_differ > 0 {
+        return Joined::refused(format!(
+            "{} operations have the same numbers in both and none has the same frames: the dump is of another run",
+            join.out.frames_differ
+        ));
+    }
     join.count_the_rest();
     join.chains(members);
-    join.out
+    Joined {
+        report: join.out,
+        names: join.names,
+    }
 }
 
 fn refused(side: &DumpSide, read: &Read) -> Option<String> {
@@ -117,6 +147,7 @@ struct Join<'a, 't> {
     times: &'a Times,
     /// What the recording knows, by the object in the dump that a chain lists for the operation.
     found: FxHashMap<Address, (usize, report::OperationHistory)>,
+    names: FxHashMap<u64, Arc<str>>,
     out: report::TraceJoin,
 }
 
@@ -174,6 +205,11 @@ impl Join<'_, '_> {
         };
         if let Some(counter) = counter {
             *counter = counter.saturating_add(1);
+        }
+        if frames == FrameMatch::Equal {
+            let with_address = operation.frames.iter();
+            let named = with_address.filter_map(|f| Some((f.ip?.0, Arc::clone(&f.name))));
+            self.names.extend(named);
         }
         if frames == FrameMatch::Differ {
             self.contradict(

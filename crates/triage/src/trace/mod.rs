@@ -155,6 +155,16 @@ fn report(
     let judgement = judge(trace.as_ref(), container(read));
     let times = times(read, trace.as_ref());
     let verdict = verdict(&judgement);
+    let joined = trace
+        .as_ref()
+        .zip(dump)
+        .map(|(trace, dump)| join::join(dump, read, trace, &times, options.members));
+    let mut chains = trace.as_ref().map_or_else(Vec::new, |trace| {
+        chains::groups(trace, &read.methods, &times, options)
+    });
+    if let Some(joined) = &joined {
+        names::complete(&mut chains, &joined.names);
+    }
     report::TraceReport {
         bytes: read.bytes,
         verdict,
@@ -164,21 +174,19 @@ fn report(
             .map(|(flag, _)| flag.to_string())
             .collect(),
         completeness: completeness(&judgement, &times),
-        chains: trace.as_ref().map_or_else(Vec::new, |trace| {
-            chains::groups(trace, &read.methods, &times, options)
-        }),
+        chains,
         container: figures::container(&read.header, &read.summary, &times),
         events_by_provider: read.summary.events_by_provider.clone(),
         methods: figures::methods(read.methods.methods()),
         async_profile: trace
             .as_ref()
             .map(|trace| figures::profile(trace, &read.methods, &times)),
-        tpl: read.tpl.as_ref().map(|tpl| others::tpl(tpl, &times)),
-        markers: read.markers.as_ref().map(others::markers),
-        join: trace
+        tpl: read
+            .tpl
             .as_ref()
-            .zip(dump)
-            .map(|(trace, dump)| join::join(dump, read, trace, &times, options.members)),
+            .map(|tpl| others::tpl(tpl, container(read), &times)),
+        markers: read.markers.as_ref().map(others::markers),
+        join: joined.map(|joined| joined.report),
         does_not_show: DOES_NOT_SHOW.map(str::to_owned).to_vec(),
         ..report::TraceReport::default()
     }

@@ -5,6 +5,8 @@ use asynctriage_metadata::TypePath;
 use asynctriage_metadata::names::{method, simple_type_name};
 use asynctriage_nettrace::runtime::{Method, MethodRanges};
 use asynctriage_report as report;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// What an address leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,7 +82,20 @@ pub(super) fn frame(methods: &MethodRanges, frame: Frame) -> report::TraceFrame 
             Vec::new()
         },
         unresolved: why(methods, resolution),
+        from_dump: false,
         progress: None,
+    }
+}
+
+/// Names of the joined dump for what the file cannot name.
+pub(super) fn complete(chains: &mut [report::TraceChain], names: &FxHashMap<u64, Arc<str>>) {
+    let frames = chains.iter_mut().filter_map(|chain| chain.frames.as_mut());
+    let is_unnamed = |f: &&mut report::TraceFrame| f.raw == format!("{:#x}", f.address.0);
+    for frame in frames.flatten().filter(is_unnamed) {
+        if let Some(name) = names.get(&frame.address.0) {
+            frame.method = name.to_string();
+            (frame.from_dump, frame.unresolved) = (true, None);
+        }
     }
 }
 
@@ -90,7 +105,9 @@ fn why(methods: &MethodRanges, resolution: Resolution) -> Option<String> {
         Resolution::Many => "the ranges of several methods hold the address",
         Resolution::Zero => "a task or a ValueTask source has no frame of its own",
         Resolution::Unknown if methods.methods().rundown() == 0 => {
-            "the file has no rundown, which names the methods that were compiled before the session"
+            "the file has no rundown, which names the methods that were compiled before the session and alone says where \
+             their code lies: events of modules have paths and no addresses, so that module files cannot name it either; \
+             a dump of the process can (--dump)"
         }
         Resolution::Unknown => "no method of the file has code at the address",
     };

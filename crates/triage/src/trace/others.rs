@@ -1,6 +1,7 @@
 //! Other events of a recording: markers of the application, waits of the task library.
 
 use super::time::Times;
+use asynctriage_async_trace::Container;
 use asynctriage_async_trace::markers::{Key, Markers, OutOfOrder};
 use asynctriage_async_trace::tpl::{PendingChain, Tpl};
 use asynctriage_report as report;
@@ -35,8 +36,9 @@ fn group(group: &OutOfOrder) -> report::MarkerGroup {
 }
 
 /// What the task library's events say of waits.
-pub(super) fn tpl(tpl: &Tpl, times: &Times) -> report::TplReport {
+pub(super) fn tpl(tpl: &Tpl, container: Container, times: &Times) -> report::TplReport {
     report::TplReport {
+        unproven: unproven(container).filter(|_| tpl.pending_waits > 0),
         by_event: tpl.by_event.clone(),
         operations: tpl.operations,
         ended: tpl.ended,
@@ -46,6 +48,19 @@ pub(super) fn tpl(tpl: &Tpl, times: &Times) -> report::TplReport {
         pending_chains_leaf_first: tpl.chains.iter().map(|c| chain(c, times)).collect(),
         chains_left_out: tpl.more_chains,
     }
+}
+
+/// Why waits may have ended although no event says so.
+fn unproven(container: Container) -> Option<String> {
+    let what = match (container.lost, container.damages) {
+        (0, 0) => return None,
+        (0, damages) => format!("{damages} parts of the file could not be read"),
+        (lost, _) => format!("the process lost {lost} events"),
+    };
+    Some(format!(
+        "{what}, and the ends of these waits may be among what is missing; record again with a larger buffer, fewer \
+         providers, or for a shorter time"
+    ))
 }
 
 fn chain(chain: &PendingChain, times: &Times) -> report::TplChain {
@@ -59,5 +74,26 @@ fn chain(chain: &PendingChain, times: &Times) -> report::TplChain {
         first_seen: times.utc(first),
         longest_seconds: times.until_end(first),
         shortest_seconds: times.until_end(last),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_are_proved_only_when_nothing_is_missing() {
+        let said = |lost, damages| {
+            unproven(Container {
+                lost,
+                damages,
+                ..Container::default()
+            })
+        };
+        assert_eq!(said(0, 0), None);
+        let lost = said(7, 1).unwrap();
+        assert!(lost.starts_with("the process lost 7 events"), "{lost}");
+        let damaged = said(0, 2).unwrap();
+        assert!(damaged.starts_with("2 parts"), "{damaged}");
     }
 }

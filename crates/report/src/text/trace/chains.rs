@@ -134,6 +134,7 @@ fn frame(page: &mut Page<'_>, frame: &TraceFrame, times: u64) {
     notes.extend(frame.await_index.map(|n| format!("await {n}")));
     notes.extend((times > 1).then(|| format!("×{}", count(times))));
     notes.extend(frame.progress.clone());
+    notes.extend(frame.from_dump.then(|| "name of the dump".to_owned()));
     if page.verbose() {
         notes.push(frame.address.to_string());
         notes.extend((frame.raw != frame.method).then(|| frame.raw.clone()));

@@ -98,8 +98,12 @@ fn summary(page: &mut Page<'_>, report: &TraceReport) {
     let tpl = report.tpl.as_ref().filter(|tpl| tpl.pending_waits > 0);
     let text = match (report.verdict, tpl) {
         (TraceVerdict::Empty | TraceVerdict::MetadataOnly, Some(tpl)) => format!(
-            "At the end of the recording {} had not ended, by the events of the task library.",
-            several(tpl.pending_waits, "wait")
+            "At the end of the recording {} had not ended, by the events of the task library{}.",
+            several(tpl.pending_waits, "wait"),
+            match tpl.unproven {
+                Some(_) => "; some may have, for events are missing",
+                None => "",
+            }
         ),
         (TraceVerdict::Empty | TraceVerdict::MetadataOnly, None) => {
             "The recording says nothing about chains.".to_owned()

@@ -73,6 +73,10 @@ pub(super) fn tpl(page: &mut Page<'_>, report: &TplReport) {
     );
     let spans = [page.span(Role::Plain, text)];
     page.line("  ", "    ", &spans);
+    if let Some(why) = &report.unproven {
+        let text = format!("not proved: {why}");
+        page.line("  ", "    ", &[page.span(Role::Warning, text)]);
+    }
     if report.without_wait > 0 {
         let text = format!(
             "{} neither ended nor {} for a task: running, or queued as after Task.Yield",
