@@ -224,7 +224,8 @@ pub(crate) fn unnamed<'o>(operations: impl Iterator<Item = &'o Operation>) -> Ve
             *count = count.saturating_add(1);
         }
     }
-    let gap = |(image, count): (&str, u64)| Gap {
+    let gap = |(image, count): (&str, u64)| {
+        Gap {
         section: "chains",
         place: image.to_owned(),
         why: format!(
@@ -233,6 +234,7 @@ pub(crate) fn unnamed<'o>(operations: impl Iterator<Item = &'o Operation>) -> Ve
         remedy:
             "run `asynctriage symbols add DIR` with the folder of the runtime's assemblies, bring the image with --module-path, or take a full dump (`dotnet-dump collect --type Full`)"
                 .into(),
+    }
     };
     frames.into_iter().map(gap).collect()
 }

@@ -59,7 +59,11 @@ fn own_frames(group: &serde_json::Value) -> Vec<String> {
         .filter(|f| f["is_framework"] != true && f["kind"] != "combinator");
     own.map(|f| {
         let method = f["method"].as_str().expect("method");
-        let later = if f["await_index_least"] == true { "+" } else { "" };
+        let later = if f["await_index_least"] == true {
+            "+"
+        } else {
+            ""
+        };
         f["await_index"]
             .as_u64()
             .map_or_else(|| method.to_owned(), |n| format!("{method}@{n}{later}"))

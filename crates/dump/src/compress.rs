@@ -108,13 +108,15 @@ fn drain(
             )));
         }
     }
-    while end.is_none() {
-        end = take(from, STEP, &mut out)?;
+    loop {
         if out.len() as u64 > max {
             return Err(OpenError::TooLarge { limit: max });
         }
+        if let Some(end) = end {
+            return Ok((out, end));
+        }
+        end = take(from, STEP, &mut out)?;
     }
-    Ok((out, end.unwrap_or(StreamEnd::Complete)))
 }
 
 /// Appends up to `want` bytes; says how the stream ended when it did.

@@ -116,6 +116,9 @@ fn why(methods: &MethodRanges, resolution: Resolution) -> Option<String> {
 
 /// As a C# programmer would write it.
 fn csharp(namespace: &str, name: &str) -> String {
+    if namespace.is_empty() {
+        return name.to_owned();
+    }
     let (path, args) = parse(namespace);
     method(&path, &args, name, &[])
 }
@@ -185,7 +188,28 @@ fn arguments(text: &str) -> Vec<String> {
         }
     }
     args.extend(inner.get(from..));
-    args.into_iter().map(simple_type_name).collect()
+    let simple = args
+        .into_iter()
+        .map(|arg| simple_type_name(&in_angles(arg)));
+    simple.collect()
+}
+
+/// ``Pair`2[A,B]`` as ``Pair`2<A,B>``; brackets of arrays stay.
+fn in_angles(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let (mut open, mut arity) = (Vec::new(), false);
+    for c in text.chars() {
+        match c {
+            '[' => {
+                open.push(arity);
+                out.push(if arity { '<' } else { '[' });
+            }
+            ']' => out.push(if open.pop() == Some(true) { '>' } else { ']' }),
+            _ => out.push(c),
+        }
+        arity = c == '`' || arity && c.is_ascii_digit();
+    }
+    out
 }
 
 #[cfg(test)]
