@@ -86,7 +86,13 @@ fn locals_read_well() {
     );
     insta::assert_snapshot!(
         "locals_with_values",
-        text(&["oom-10.0.15.dmp.gz", "--locals", "--show-values"])
+        text(&[
+            "oom-10.0.15.dmp.gz",
+            "--locals",
+            "--show-values",
+            "--symbols",
+            "."
+        ])
     );
     insta::assert_snapshot!(
         "locals_without_symbols",
