@@ -160,7 +160,8 @@ fn describe(
     Draft {
         kind: FindingKind::Bottleneck,
         severity,
-        confidence: if count == total { Confidence::Certain } else { Confidence::Likely },
+        // that all wait for one thing does not prove that it is the cause
+        confidence: Confidence::Likely,
         title: format!("{who} for {what}"),
         text: format!("{}.{since}{callers}{routes}", listed(&by_kind)),
         next: match dependency {

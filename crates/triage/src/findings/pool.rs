@@ -64,17 +64,20 @@ fn starvation(facts: Facts<'_, '_, '_>, pool: &PoolFacts) -> Option<Finding> {
     } else {
         String::new()
     };
-    let limit = match pool.max {
-        Some(max) if max <= workers => {
+    // below its minimum the pool makes workers without hesitation
+    let grows = pool.min.filter(|min| workers < *min);
+    let limit = match (pool.max, grows) {
+        (Some(max), _) if max <= workers => {
             format!(" The pool may not grow beyond {max} workers.")
         }
+        (_, Some(min)) => format!(" The pool is still below its minimum of {min} workers."),
         _ => " The pool adds a worker or two per second at best.".to_owned(),
     };
     Some(
         Draft {
             kind: FindingKind::ThreadpoolStarvation,
-            severity: Severity::Critical,
-            confidence: if all { Confidence::Certain } else { Confidence::Likely },
+            severity: if grows.is_some() { Severity::Warning } else { Severity::Critical },
+            confidence: if all && grows.is_none() { Confidence::Certain } else { Confidence::Likely },
             title: format!(
                 "Thread pool starved: {count} of {workers} workers block, {}",
                 waits(queued, "work item")
