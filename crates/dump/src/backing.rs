@@ -1,10 +1,13 @@
 //! The bytes of the dump file, wherever they live.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::ops::Deref;
+use std::path::Path;
 
 use memmap2::Mmap;
+
+use crate::OpenError;
 
 /// The whole dump, mapped from the file or held in memory.
 #[derive(Debug)]
@@ -16,6 +19,22 @@ pub(crate) enum Backing {
 }
 
 impl Backing {
+    /// Maps the file at `path`: a plain file with something in it.
+    pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
+        let info = fs::metadata(path).map_err(|e| OpenError::from_io(path, e))?;
+        if info.is_dir() {
+            return Err(OpenError::IsDirectory(path.to_path_buf()));
+        }
+        if !info.is_file() {
+            return Err(OpenError::NotAFile(path.to_path_buf()));
+        }
+        if info.len() == 0 {
+            return Err(OpenError::Empty);
+        }
+        let file = File::open(path).map_err(|e| OpenError::from_io(path, e))?;
+        Self::map(&file).map_err(|e| OpenError::from_io(path, e))
+    }
+
     /// Maps `file`. The dump must not be modified or cut while it is read.
     #[expect(
         unsafe_code,

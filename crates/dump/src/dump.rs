@@ -1,6 +1,5 @@
 //! A dump: one address space, and what is known about the process around it.
 
-use std::fs::{self, File};
 use std::path::Path;
 
 use crate::backing::Backing;
@@ -193,19 +192,7 @@ impl Dump {
     /// # Errors
     /// Every reason why nothing useful can be read; a cut dump is no error.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
-        let info = fs::metadata(path).map_err(|e| OpenError::from_io(path, e))?;
-        if info.is_dir() {
-            return Err(OpenError::IsDirectory(path.to_path_buf()));
-        }
-        if !info.is_file() {
-            return Err(OpenError::NotAFile(path.to_path_buf()));
-        }
-        if info.len() == 0 {
-            return Err(OpenError::Empty);
-        }
-        let file = File::open(path).map_err(|e| OpenError::from_io(path, e))?;
-        let map = Backing::map(&file).map_err(|e| OpenError::from_io(path, e))?;
-        Self::from_backing(map, options)
+        Self::from_backing(Backing::open(path)?, options)
     }
 
     /// Opens a dump that is in memory already, packed or not.

@@ -1,6 +1,5 @@
 //! Other files than dumps: mapped like them, so that the workspace maps files in one place.
 
-use std::fs::{self, File};
 use std::path::Path;
 
 use crate::backing::Backing;
@@ -24,18 +23,7 @@ impl PlainFile {
     /// # Errors
     /// A file that is not there, may not be read, is empty, cannot be unpacked or is larger than allowed.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
-        let info = fs::metadata(path).map_err(|e| OpenError::from_io(path, e))?;
-        if info.is_dir() {
-            return Err(OpenError::IsDirectory(path.to_path_buf()));
-        }
-        if !info.is_file() {
-            return Err(OpenError::NotAFile(path.to_path_buf()));
-        }
-        if info.len() == 0 {
-            return Err(OpenError::Empty);
-        }
-        let file = File::open(path).map_err(|e| OpenError::from_io(path, e))?;
-        let backing = Backing::map(&file).map_err(|e| OpenError::from_io(path, e))?;
+        let backing = Backing::open(path)?;
         let Some(format) = compress::detect(&backing) else {
             return Ok(Self {
                 content: backing,
@@ -69,6 +57,7 @@ impl PlainFile {
 mod tests {
     use super::*;
     use crate::StreamEnd;
+    use std::fs;
     use std::io::Write;
 
     fn folder() -> tempfile::TempDir {
