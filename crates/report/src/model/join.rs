@@ -1,6 +1,6 @@
 //! A recording and a dump of the same process, put together.
 
-use super::{Address, ChainGroup, FrameKind, TraceMoment, Waiting, is_zero};
+use super::{Address, ChainGroup, FrameKind, TraceMember, Waiting, is_zero};
 use serde::{Deserialize, Serialize};
 
 /// What a dump and a recording say of each other.
@@ -75,28 +75,15 @@ pub struct ChainHistory {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct OperationHistory {
-    /// Id of the dispatcher in the recording, `Task.Id` or the number in the box in the dump.
-    pub dispatcher: u64,
     /// The form of its methods.
     pub kind: FrameKind,
     /// The task or box in the dump that holds the number.
     pub object: Address,
     /// What it does at the end of the recording.
     pub state: String,
-    /// The dispatcher that ran on the creating thread; left out for none.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub parent: u64,
-    /// How often it was resumed.
-    pub resumes: u64,
-    /// Its create record.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub created: Option<TraceMoment>,
-    /// Its last resume.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub resumed: Option<TraceMoment>,
-    /// Its last suspension.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub suspended: Option<TraceMoment>,
+    /// What was recorded of it.
+    #[serde(flatten)]
+    pub recorded: TraceMember,
     /// For how long it has waited, as `waiting_seconds` of the group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_seconds: Option<f64>,

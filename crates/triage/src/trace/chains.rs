@@ -149,7 +149,7 @@ fn no_frames(group: &Group<'_>) -> &'static str {
     }
 }
 
-fn member(d: &Dispatcher, times: &Times) -> report::TraceMember {
+pub(super) fn member(d: &Dispatcher, times: &Times) -> report::TraceMember {
     report::TraceMember {
         dispatcher: d.id,
         parent: d.parent,

@@ -3,9 +3,9 @@
 //! Operations are joined by the numbers that the runtime itself gave them and nothing else: `Task.Id` for runtime-async,
 //! the number in the box for state machines (11.0.0). Equal frames confirm a join, they never make one.
 
-use super::Read;
 use super::names;
 use super::time::Times;
+use super::{Read, chains};
 use crate::analysis::Analysis;
 use crate::clock::{Clock, waiting};
 use crate::dispatchers::{Dispatcher, DispatcherFamily};
@@ -313,21 +313,13 @@ impl Join<'_, '_> {
     ) -> report::OperationHistory {
         let since = recorded.since().map(|m| m.time);
         report::OperationHistory {
-            dispatcher: operation.id.into(),
             kind: match operation.family {
                 DispatcherFamily::RuntimeAsync => FrameKind::RuntimeAsync,
                 DispatcherFamily::StateMachine => FrameKind::StateMachine,
             },
             object: Address(operation.holder.0),
             state: recorded.state.as_str().to_owned(),
-            parent: recorded.parent,
-            resumes: recorded.resumes,
-            created: recorded.created.map(|m| self.times.moment(m)),
-            resumed: recorded.resumed.map(|m| self.times.moment(m)),
-            suspended: recorded
-                .stopped
-                .filter(|_| recorded.state == State::Suspended)
-                .map(|m| self.times.moment(m)),
+            recorded: chains::member(recorded, self.times),
             waiting_seconds: since
                 .filter(|_| recorded.state != State::Running)
                 .and_then(|ticks| self.waited(ticks)),

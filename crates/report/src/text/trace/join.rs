@@ -6,7 +6,7 @@ use super::super::style::Role;
 use super::super::words::{count, several, verb};
 use super::chains::story;
 use super::precise;
-use crate::{ChainHistory, FrameMatch, JoinedChain, OperationHistory, TraceJoin, TraceMember};
+use crate::{ChainHistory, FrameMatch, JoinedChain, OperationHistory, TraceJoin};
 
 /// Chains of a group whose history is told without `-v`.
 const FEW: usize = 1;
@@ -142,7 +142,7 @@ fn one(page: &mut Page<'_>, chain: &JoinedChain) {
 
 fn tell(page: &mut Page<'_>, history: &ChainHistory) {
     for operation in &history.operations {
-        let mut spans = story(page, &as_member(operation));
+        let mut spans = story(page, &operation.recorded);
         let object = format!("; {} in the dump", operation.object);
         spans.push(page.span(Role::Dim, object));
         spans.push(frames(page, operation));
@@ -156,17 +156,6 @@ fn frames(page: &Page<'_>, operation: &OperationHistory) -> Span {
         FrameMatch::Differ => page.span(Role::Warning, ", frames differ"),
         FrameMatch::NotRecorded => page.span(Role::Dim, ", frames not recorded"),
         FrameMatch::NotCompared => page.span(Role::Dim, ", frames not compared"),
-    }
-}
-
-fn as_member(operation: &OperationHistory) -> TraceMember {
-    TraceMember {
-        dispatcher: operation.dispatcher,
-        parent: operation.parent,
-        resumes: operation.resumes,
-        created: operation.created.clone(),
-        resumed: operation.resumed.clone(),
-        suspended: operation.suspended.clone(),
     }
 }
 
