@@ -3,6 +3,7 @@
 use crate::gap::Gap;
 use crate::runtime::Runtime;
 use asynctriage_dump::{Addr, ImageStamp, MappedFile};
+use std::collections::BTreeSet;
 
 /// Modules that a gap names.
 const MAX_NAMED: usize = 40;
@@ -12,6 +13,8 @@ const MAX_NAMED: usize = 40;
 pub(crate) struct Absent {
     /// Its path in the process.
     path: String,
+    /// Where the runtime took the assembly from; single-file applications bundle many in one file.
+    assembly: Option<String>,
     /// What tells its builds apart, where the dump says.
     stamp: Option<ImageStamp>,
     /// Whether a file was tried that holds the metadata of another build.
@@ -19,19 +22,18 @@ pub(crate) struct Absent {
 }
 
 impl Absent {
-    fn new(file: &MappedFile, other_build: bool) -> Self {
+    fn new(file: &MappedFile, assembly: Option<String>, other_build: bool) -> Self {
         Self {
             path: file.path.clone(),
+            assembly,
             stamp: file.stamp,
             other_build,
         }
     }
 
+    /// Name of the assembly's file.
     fn file_name(&self) -> &str {
-        self.path
-            .rsplit(['/', '\\'])
-            .next()
-            .unwrap_or(self.path.as_str())
+        last_part(self.assembly.as_deref().unwrap_or(&self.path))
     }
 
     /// The name that its assembly has unless somebody renamed the file.
@@ -53,12 +55,17 @@ impl Absent {
             )
         });
         let place = if stamp.is_some() {
-            self.file_name()
+            last_part(&self.path)
         } else {
             &self.path
         };
         format!("{place}{}", stamp.unwrap_or_default())
     }
+}
+
+/// The file's name at the end of a path of any system.
+fn last_part(path: &str) -> &str {
+    path.rsplit(['/', '\\']).next().unwrap_or(path)
 }
 
 impl Runtime<'_> {
@@ -69,7 +76,8 @@ impl Runtime<'_> {
             let holds = |f: &&MappedFile| f.start <= base && base < f.end;
             self.dump.files.iter().find(holds)
         });
-        files.next().map(|file| Absent::new(file, other_build))
+        let file = files.next()?;
+        Some(Absent::new(file, self.assembly_path(module), other_build))
     }
 
     /// What is not known for want of metadata, and which files have it. Speaks of the modules met so far.
@@ -80,8 +88,9 @@ impl Runtime<'_> {
         let Some(first) = absent.first() else {
             return Vec::new();
         };
-        let names: Vec<String> = absent.iter().take(MAX_NAMED).map(|a| a.wanted()).collect();
-        let more = absent.len().saturating_sub(names.len());
+        let wanted: BTreeSet<String> = absent.iter().map(|a| a.wanted()).collect();
+        let names: Vec<&str> = wanted.iter().take(MAX_NAMED).map(String::as_str).collect();
+        let more = wanted.len().saturating_sub(names.len());
         let more = if more == 0 {
             String::new()
         } else {
@@ -126,6 +135,7 @@ mod tests {
                 size_of_image: 0x1f000,
                 version: Some([1, 2, 3, 4]),
             }),
+            assembly: None,
             other_build: false,
         };
         assert_eq!(absent.simple_name(), "Shop.Cart");
@@ -133,5 +143,9 @@ mod tests {
         absent.path = "/app/Shop.dll".into();
         absent.stamp = None;
         assert_eq!(absent.wanted(), "/app/Shop.dll");
+        absent.path = "/app/shop".into();
+        absent.assembly = Some("/app/Shop.Cart.dll".into());
+        assert_eq!(absent.wanted(), "/app/shop", "the file that bundles it");
+        assert_eq!(absent.simple_name(), "Shop.Cart");
     }
 }

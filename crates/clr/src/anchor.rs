@@ -28,20 +28,22 @@ pub(crate) fn gc_entry(space: &AddressSpace, base: Addr, size: u64) -> Option<Ad
         base,
         size: size.min(MAX_MODULE),
     };
-    let tables = (0..GC_MINORS).flat_map(|minor| module.find(&[GC_MAJOR, minor, 0, 0, 0, 0, 0, 0]));
-    let tables = tables.filter(|t| {
-        memory
-            .u64(*t + 8)
-            .is_some_and(|s| GENERATION_SIZES.contains(&s))
-            && memory.u64(*t + 16) == Some(GENERATIONS)
-    });
-    let variables = tables.flat_map(|t| module.find(&t.0.to_le_bytes()));
+    let variables = module
+        .gc_tables()
+        .flat_map(|t| module.find(&t.0.to_le_bytes()));
     let mut entries = variables.flat_map(|v| module.find(&v.0.to_le_bytes()));
     entries.find(|e| {
         STRING_DISTANCES
             .clone()
             .any(|k| is_string(memory, e.element(k, 8)))
     })
+}
+
+/// Whether something inside the module looks like the GC's data table, whatever else the dump lacks.
+pub(crate) fn has_gc_table(space: &AddressSpace, base: Addr, size: u64) -> bool {
+    let size = size.min(MAX_MODULE);
+    let module = Module { space, base, size };
+    module.gc_tables().next().is_some()
 }
 
 /// Whether an entry leads to a variable that holds the MethodTable of System.String.
@@ -71,6 +73,19 @@ struct Module<'a> {
 }
 
 impl Module<'_> {
+    /// Where GC data tables seem to be.
+    fn gc_tables(&self) -> impl Iterator<Item = Addr> {
+        let memory: &dyn Memory = self.space;
+        let begins =
+            (0..GC_MINORS).flat_map(|minor| self.find(&[GC_MAJOR, minor, 0, 0, 0, 0, 0, 0]));
+        begins.filter(move |t| {
+            memory
+                .u64(*t + 8)
+                .is_some_and(|s| GENERATION_SIZES.contains(&s))
+                && memory.u64(*t + 16) == Some(GENERATIONS)
+        })
+    }
+
     /// Where these eight bytes stand at an address that is a multiple of eight.
     fn find(&self, bytes: &[u8; 8]) -> Vec<Addr> {
         let finder = Finder::new(bytes);
@@ -120,6 +135,12 @@ mod tests {
             Some(Addr(BASE + 0x300))
         );
         assert_eq!(gc_entry(&module(4), Addr(BASE), 0x1000), None);
+    }
+
+    #[test]
+    fn the_table_is_seen_without_anything_behind_it() {
+        assert!(has_gc_table(&module(4), Addr(BASE), 0x1000));
+        assert!(!has_gc_table(&module(4), Addr(BASE), 0x100));
     }
 
     #[test]

@@ -244,7 +244,8 @@ layouts! {
     }
     LookupMapLayout = "ModuleLookupMap" { next = "Next", table = "TableData", count = "Count", flags = "SupportedFlagsMask" }
     PeAssemblyLayout = "PEAssembly" { image = "PEImage" }
-    PeImageLayout = "PEImage" { loaded = "LoadedImageLayout"; flat = "FlatImageLayout" }
+    PeImageLayout = "PEImage" { loaded = "LoadedImageLayout"; flat = "FlatImageLayout", path = "Path" }
+    TextLayout = "SString" { size = "Size", flags = "Flags", buffer = "Buffer" }
     PeLayoutLayout = "PEImageLayout" { base = "Base", flags = "Flags" }
     ThreadStoreLayout = "ThreadStore" { first = "FirstThreadLink", count = "ThreadCount" }
     ThreadLayout = "Thread" {
@@ -283,6 +284,7 @@ pub(crate) struct Offsets {
     pub(crate) lookup_map: LookupMapLayout,
     pub(crate) pe_assembly: PeAssemblyLayout,
     pub(crate) pe_image: PeImageLayout,
+    pub(crate) text: TextLayout,
     pub(crate) pe_layout: PeLayoutLayout,
     pub(crate) thread_store: ThreadStoreLayout,
     pub(crate) thread: ThreadLayout,
@@ -312,6 +314,7 @@ impl Offsets {
             lookup_map: LookupMapLayout::resolve(layout)?,
             pe_assembly: PeAssemblyLayout::resolve(layout)?,
             pe_image: PeImageLayout::resolve(layout)?,
+            text: TextLayout::resolve(layout)?,
             pe_layout: PeLayoutLayout::resolve(layout)?,
             thread_store: ThreadStoreLayout::resolve(layout)?,
             thread: ThreadLayout::resolve(layout)?,

@@ -14,6 +14,8 @@ const DAC_TABLE: &str = "g_dacTable";
 const DESCRIPTOR: &str = "DotNetRuntimeContractDescriptor";
 /// Exported by the host of a single-file application, which is the runtime then.
 const SINGLE_FILE: &str = "DotNetRuntimeInfo";
+/// Key of the program's entry point in the auxiliary vector.
+const AT_ENTRY: u64 = 9;
 
 /// The runtime's module as an image.
 #[derive(Clone, Debug)]
@@ -101,15 +103,16 @@ pub(crate) fn locate(dump: &Dump) -> Result<Found, RuntimeError> {
         let at = image.symbol(memory, DAC_TABLE)?;
         Some((image, DacTablePlace::Exported(at)))
     });
-    // a kernel core lacks the table of symbols, and reduced minidumps may
+    // a kernel core lacks the table of symbols, and reduced minidumps may; a program may be its own runtime
     let by_content = || {
-        candidates(dump)
-            .filter(|(_, named)| *named)
-            .find_map(|(base, _)| {
-                let image = image(dump, base)?;
-                let entry = anchor::gc_entry(&dump.memory, base, image.size())?;
-                Some((image, DacTablePlace::ByGcEntry(entry)))
-            })
+        let named = candidates(dump).filter(|(_, named)| *named);
+        let bases = named.map(|(base, _)| base);
+        let mut bases = bases.chain(program(dump).map(|f| f.start));
+        bases.find_map(|base| {
+            let image = image(dump, base)?;
+            let entry = anchor::gc_entry(&dump.memory, base, image.size())?;
+            Some((image, DacTablePlace::ByGcEntry(entry)))
+        })
     };
     let (image, dac_table) = exporting
         .or_else(by_content)
@@ -181,6 +184,13 @@ fn not_found(dump: &Dump) -> RuntimeError {
             what: format!("a NativeAOT program ({})", file.path),
         };
     }
+    if let Some((program, sign)) = single_file(dump) {
+        return RuntimeError::SingleFile {
+            program: program.path.clone(),
+            sign,
+            kind: dump.kind.to_string(),
+        };
+    }
     let hint = dump.files.first().map(|f| {
         format!(
             ": {} modules, none of them CoreCLR; the program is {}",
@@ -232,6 +242,37 @@ fn unreadable(dump: &Dump, core: &MappedFile) -> RuntimeError {
             cut_note(dump)
         ),
     }
+}
+
+/// A program that seems to be its own runtime although the dump lacks its symbols, and what shows it. Seen in dumps that
+/// createdump writes of single-file applications when it is not told that they are (8.0, 9.0, 10.0).
+fn single_file(dump: &Dump) -> Option<(&MappedFile, &'static str)> {
+    let program = program(dump)?;
+    let image = image(dump, program.start)?;
+    if anchor::has_gc_table(&dump.memory, program.start, image.size()) {
+        return Some((program, "the garbage collector's data table is in it"));
+    }
+    let RuntimeImage::Elf(elf) = image else {
+        return None;
+    };
+    let mut parts = dump.files.iter().filter(|f| f.path == program.path);
+    let bundled = parts.any(|f| f.file_offset >= elf.file_size());
+    bundled.then_some((
+        program,
+        "it has parts of its own file mapped that are none of its segments",
+    ))
+}
+
+/// Where the program begins.
+fn program(dump: &Dump) -> Option<&MappedFile> {
+    let begins = || dump.files.iter().filter(|f| f.file_offset == 0);
+    if dump.target.os == Os::Windows {
+        return begins().find(|f| f.has_extension(".exe"));
+    }
+    let entry = Addr(dump.process.auxiliary(AT_ENTRY)?);
+    let mut files = dump.files.iter();
+    let entered = files.find(|f| f.start <= entry && entry < f.end)?;
+    begins().find(|f| f.path == entered.path)
 }
 
 fn native_aot(dump: &Dump) -> Option<&MappedFile> {

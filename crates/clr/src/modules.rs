@@ -12,6 +12,11 @@ use std::sync::{Arc, RwLock};
 const LAYOUT_MAPPED: u32 = 1;
 /// Bytes of metadata that have to be there for it to be tried.
 const METADATA_HEAD: u32 = 16;
+/// Bits of SString.Flags that say how the text is written, and the value for UTF-16 (8.0 to 11.0).
+const TEXT_FORM: u32 = 7;
+const WIDE: u32 = 4;
+/// Longest path that is read, in bytes.
+const MAX_PATH: u64 = 8192;
 /// Maps that hang behind one another for one module; real ones have one or two.
 const MAX_MAPS: usize = 4096;
 
@@ -197,11 +202,7 @@ impl<'d> Runtime<'d> {
     /// Module -> PEAssembly -> PEImage -> where its loaded and its flat copy begin.
     pub(crate) fn module_copies(&self, module: Addr) -> Vec<(Addr, PeLayout)> {
         let (m, o) = (self.memory, &self.offsets);
-        let image = || {
-            let assembly = m.ptr(module + o.module.pe_assembly)?.non_null()?;
-            m.ptr(assembly + o.pe_assembly.image)?.non_null()
-        };
-        let Some(image) = image() else {
+        let Some(image) = self.pe_image(module) else {
             return Vec::new();
         };
         let slots = [Some(o.pe_image.loaded), o.pe_image.flat];
@@ -219,6 +220,28 @@ impl<'d> Runtime<'d> {
             ))
         });
         copies.collect()
+    }
+
+    fn pe_image(&self, module: Addr) -> Option<Addr> {
+        let (m, o) = (self.memory, &self.offsets);
+        let assembly = m.ptr(module + o.module.pe_assembly)?.non_null()?;
+        m.ptr(assembly + o.pe_assembly.image)?.non_null()
+    }
+
+    /// Where the runtime took the assembly of a module from. For what single-file applications bundle that is no file:
+    /// the folder of the program with the name of the assembly (8.0 to 10.0).
+    pub(crate) fn assembly_path(&self, module: Addr) -> Option<String> {
+        let (m, o) = (self.memory, &self.offsets.text);
+        let text = self.pe_image(module)? + self.offsets.pe_image.path?;
+        let is_wide = m.u32(text + o.flags)? & TEXT_FORM == WIDE;
+        let size = m.u32(text + o.size)?;
+        is_wide.then_some(())?;
+        let bytes = m.bytes(m.ptr(text + o.buffer)?, size.into(), MAX_PATH)?;
+        let units = bytes.as_chunks::<2>().0.iter().copied();
+        let path = String::from_utf16(&units.map(u16::from_le_bytes).collect::<Vec<_>>()).ok()?;
+        let path = path.trim_end_matches('\0');
+        let is_text = !path.is_empty() && !path.contains(char::is_control);
+        is_text.then(|| path.to_owned())
     }
 
     /// The MethodTable of a type of a module by the row of its definition; `None` when the process never loaded it.

@@ -32,6 +32,18 @@ pub enum RuntimeError {
         /// The runtime by name and version.
         what: String,
     },
+    /// A program that is its own runtime, in a dump that lacks what that runtime is read by.
+    #[error(
+        "the program {program} seems to carry its .NET runtime inside, as single-file applications do ({sign}), and this dump, of kind {kind}, lacks the runtime's tables"
+    )]
+    SingleFile {
+        /// Path of the program in the process.
+        program: String,
+        /// What makes it look like one.
+        sign: &'static str,
+        /// Kind of the dump.
+        kind: String,
+    },
     /// The runtime's module is there, but what stands in it contradicts every layout that is known.
     #[error("the .NET runtime at {base} cannot be read: {why}")]
     Unreadable {
@@ -49,6 +61,9 @@ impl RuntimeError {
         match self {
             Self::NotFound { .. } => {
                 "take the dump of the process that runs the .NET code (in a container often the child of a shell), with `dotnet-dump collect`, createdump or gcore".into()
+            }
+            Self::SingleFile { .. } => {
+                "take a full dump: of single-file applications no other kind holds the runtime (`dotnet-dump collect --type Full`, `createdump --singlefile --full PID` with the createdump of a runtime, or gcore)".into()
             }
             Self::Unsupported { .. } => format!("supported are: {}", Layout::known().collect::<Vec<_>>().join(", ")),
             Self::Unreadable { why, .. } if why.contains("the file is cut") => {

@@ -150,6 +150,14 @@ impl ElfImage {
         self.segments.iter().filter(|s| s.is_writable())
     }
 
+    /// Bytes of the file up to the end of the last mapped part; what a file holds behind them is none of the loader's.
+    #[must_use]
+    pub fn file_size(&self) -> u64 {
+        let parts = self.segments.iter();
+        let ends = parts.map(|s| s.file_offset.saturating_add(s.file_size));
+        ends.max().unwrap_or(0)
+    }
+
     /// Bytes from [`ElfImage::base`] to the end of the highest mapped part.
     #[must_use]
     pub fn size(&self) -> u64 {

@@ -1,5 +1,6 @@
 //! Whether a file is the one that the process had mapped, and where its bytes belong.
 
+use super::bundle::Bundle;
 use super::lacks;
 use super::memory::FileMemory;
 use super::relocate;
@@ -66,8 +67,7 @@ impl<'d> Wanted<'d> {
                 "its time stamp and size are those of the header in the dump".into(),
             ));
         }
-        let page = dump.process.auxiliary(AT_PAGESZ).unwrap_or(PAGE).max(1);
-        let len = (file.len() as u64).checked_next_multiple_of(page);
+        let len = (file.len() as u64).checked_next_multiple_of(page_size(dump));
         let mapped = self.mappings.iter().map(|m| {
             m.file_offset
                 .saturating_add(m.end.since(m.start).unwrap_or(0))
@@ -88,18 +88,40 @@ impl<'d> Wanted<'d> {
             .build_id(&memory)
             .ok_or("it has no build id to compare")?;
         let starts = self.mappings.iter().filter(|m| m.file_offset == 0);
-        let here = starts
+        let (image, here) = starts
             .filter_map(|m| {
-                ElfImage::parse(&dump.memory, m.start)
-                    .ok()?
-                    .build_id(&dump.memory)
+                let image = ElfImage::parse(&dump.memory, m.start).ok()?;
+                let id = image.build_id(&dump.memory)?;
+                Some((image, id))
             })
             .next()
             .ok_or("the dump does not show the build id of the process's file")?;
-        if here == there {
-            Ok((self.parts(file), "its build id is that in the dump".into()))
+        if here != there {
+            return Err("its build id differs".into());
+        }
+        let because = self.bundled(&image, dump, file)?;
+        Ok((self.parts(file), because.into()))
+    }
+
+    /// What shows that `file`, whose build id is the right one, is the process's: a single-file application shares the
+    /// id with all of its version.
+    fn bundled(
+        &self,
+        image: &ElfImage,
+        dump: &Dump,
+        file: &HostFile,
+    ) -> Result<&'static str, String> {
+        let behind = self.mappings.iter().copied();
+        let behind = behind.filter(|m| m.file_offset >= image.file_size());
+        if behind.clone().next().is_none() {
+            return Ok("its build id is that in the dump");
+        }
+        let bundle = Bundle::of(file, image.file_size())
+            .ok_or("the process had more of it mapped than its segments, and it bundles nothing")?;
+        if bundle.has(behind, page_size(dump)) {
+            Ok("its build id is that in the dump, and what it bundles is where the process had it")
         } else {
-            Err("its build id differs".into())
+            Err("its build id is that of every single-file application of its .NET version, and what it bundles is elsewhere than the process had it".into())
         }
     }
 
@@ -113,6 +135,10 @@ impl<'d> Wanted<'d> {
         };
         self.mappings.iter().map(part).collect()
     }
+}
+
+fn page_size(dump: &Dump) -> u64 {
+    dump.process.auxiliary(AT_PAGESZ).unwrap_or(PAGE).max(1)
 }
 
 /// A module of a minidump, which states what tells its builds apart.

@@ -4,6 +4,7 @@
 //! no metadata, so no names. [`ImageFiles::complete`] looks for these files, makes sure that they are the ones of the
 //! process, never by name alone, and lays them under the dump.
 
+mod bundle;
 mod identity;
 mod memory;
 mod relocate;
