@@ -51,6 +51,13 @@ impl Runtime<'_> {
         self.module_image(module)?.code_view(self.memory)
     }
 
+    /// Whether a module names no symbol file; `false` when its image or the list of what it names is not there.
+    #[must_use]
+    pub fn is_without_symbols(&self, module: Addr) -> bool {
+        let image = self.module_image(module);
+        image.is_some_and(|i| i.is_without_symbols(self.memory))
+    }
+
     /// The packed symbol file inside a module, as [`asynctriage_metadata::pdb::unpack_embedded`] takes it.
     #[must_use]
     pub fn embedded_pdb(&self, module: Addr) -> Option<Vec<u8>> {

@@ -39,6 +39,19 @@ impl PeImage {
         let entry = entries.find(|e| memory.u32(*e + 12) == Some(EMBEDDED))?;
         Some((data(self, memory, entry)?, memory.u32(entry + 16)?))
     }
+
+    /// Whether the image names no symbol file: it was built without one, or somebody removed the record, as trimming does
+    /// for libraries that come without symbols. `false` when the dump lacks the entries.
+    #[must_use]
+    pub fn is_without_symbols(&self, memory: &dyn Memory) -> bool {
+        let Some(mut entries) = entries(self) else {
+            return self.debug.non_empty().is_none();
+        };
+        entries.all(|entry| {
+            let kind = memory.u32(entry + 12);
+            kind.is_some_and(|k| k != CODE_VIEW && k != EMBEDDED)
+        })
+    }
 }
 
 fn entries(image: &PeImage) -> Option<impl Iterator<Item = Addr>> {
@@ -80,4 +93,37 @@ fn record(image: &PeImage, memory: &dyn Memory, entry: Addr) -> Option<CodeView>
         path: memory.c_str(at + 24, MAX_PATH)?,
         portable: memory.u16(entry + 10)? == PORTABLE,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pe::tests::{DIRECTORIES, data, header, put, text};
+    use crate::test_memory::Pieces;
+
+    const BASE: u64 = 0x10_0000;
+
+    fn is_without(header: Vec<u8>, rest: bool) -> bool {
+        let mut memory = Pieces::default();
+        let file = if rest {
+            [header, text(), data()].concat()
+        } else {
+            header
+        };
+        memory = memory.with(BASE, file);
+        let image = PeImage::parse(&memory, Addr(BASE), PeLayout::Flat).unwrap();
+        image.is_without_symbols(&memory)
+    }
+
+    #[test]
+    fn an_image_that_names_no_symbols_is_told_from_one_that_is_not_dumped() {
+        assert!(!is_without(header(), true), "it names them");
+        assert!(!is_without(header(), false), "nobody knows");
+        let mut none = header();
+        put(&mut none, DIRECTORIES + 6 * 8, &[0, 0]);
+        assert!(
+            is_without(none, false),
+            "the header says that there is none"
+        );
+    }
 }

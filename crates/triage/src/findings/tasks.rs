@@ -171,15 +171,15 @@ fn faulted_finding((method, types): &Key, alike: Alike) -> Finding {
     } else {
         types.join(" around ")
     };
+    let messages = said(&alike.messages);
     Draft {
         kind: FindingKind::FaultedTasks,
         severity: if alike.unobserved >= MANY { Severity::Warning } else { Severity::Info },
         confidence: Confidence::Certain,
         title: format!("{} of {method} ended with {with}", several(alike.count, "task")),
         text: format!(
-            "{} of {method} ended with {with}: {}.{unobserved}",
+            "{} of {method} ended with {with}{messages}.{unobserved}",
             several(alike.count, "faulted task"),
-            listed(&alike.messages)
         ),
         next: "see whether whoever awaits these tasks handles the exception; finished tasks that are still on the heap may be old",
         runbook: "faulted-tasks",
@@ -188,17 +188,22 @@ fn faulted_finding((method, types): &Key, alike: Alike) -> Finding {
     .finish()
 }
 
+/// What the exceptions say, behind a colon, or nothing.
+fn said(messages: &[String]) -> String {
+    if messages.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", listed(messages))
+    }
+}
+
 fn cancelled_finding((method, types): &Key, alike: Alike) -> Finding {
     let with = if types.is_empty() {
         String::new()
     } else {
         format!(" with {}", types.join(" around "))
     };
-    let messages = if alike.messages.is_empty() {
-        String::new()
-    } else {
-        format!(": {}", listed(&alike.messages))
-    };
+    let messages = said(&alike.messages);
     Draft {
         kind: FindingKind::CancelledTasks,
         severity: Severity::Info,

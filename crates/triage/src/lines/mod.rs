@@ -283,6 +283,8 @@ struct Wanted {
     /// Simple name of the module.
     name: String,
     code_view: Option<CodeView>,
+    /// Whether the image says that there are no symbols of it.
+    is_without: bool,
     embedded: Option<Vec<u8>>,
     /// Paths of the module's image: in the process, and of the file that was laid under the dump.
     images: Vec<PathBuf>,
@@ -297,6 +299,7 @@ fn wanted(rt: &Runtime<'_>, module: Addr) -> Wanted {
     Wanted {
         name: rt.module(module).name.clone(),
         code_view: rt.code_view(module),
+        is_without: rt.is_without_symbols(module),
         embedded: rt.embedded_pdb(module),
         images: used.chain(path.map(PathBuf::from)).collect(),
     }

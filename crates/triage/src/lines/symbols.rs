@@ -53,6 +53,12 @@ pub(super) struct Search {
 impl Search {
     pub(super) fn find(&self, wanted: &Wanted) -> Result<Pdb, Absent> {
         let Some(view) = &wanted.code_view else {
+            if wanted.is_without {
+                return Err(Absent {
+                    why: "no lines: its image names no symbol file, because it was built without symbols, or trimmed where they were not at hand".into(),
+                    remedy: "publish the program with the symbols of all that it is made of; there is nothing to add to this dump".into(),
+                });
+            }
             return Err(Absent {
                 why: "no lines: neither the dump nor a file given for it holds the debug directory, which says which symbol file belongs to it".into(),
                 remedy: format!(

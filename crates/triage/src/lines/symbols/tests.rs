@@ -60,6 +60,7 @@ fn wanted(path: &str) -> Wanted {
             path: path.into(),
             portable: true,
         }),
+        is_without: false,
         embedded: None,
         images: Vec::new(),
     }
@@ -122,6 +123,12 @@ fn nothing_is_looked_for_without_an_identifier() {
     };
     let absent = Search::default().find(&nobody).err().unwrap();
     assert!(absent.remedy.contains("App.dll"), "{}", absent.remedy);
+    let without = Wanted {
+        is_without: true,
+        ..nobody
+    };
+    let absent = Search::default().find(&without).err().unwrap();
+    assert!(absent.why.contains("names no symbol file"), "{}", absent.why);
 }
 
 #[test]
