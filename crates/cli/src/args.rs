@@ -177,7 +177,8 @@ pub(crate) struct FileArgs {
     /// Take modules that the dump lacks from below DIR, at the paths they had; repeat for more
     #[arg(long, value_name = "DIR")]
     pub(crate) sysroot: Vec<PathBuf>,
-    /// Do not open the files that the dump names where the process had them, as is done for cores of gdb and the kernel
+    /// Open no file at a path that the dump names: neither modules where the process had them, as is done for cores of gdb
+    /// and the kernel, nor symbols beside them
     #[arg(long)]
     pub(crate) no_mapped_files: bool,
 }

@@ -187,8 +187,11 @@ fn shown(path: &Path) -> String {
 }
 
 /// Opens the dump at `path`; `-` is the standard input.
-fn read(path: &Path) -> Result<Dump, CliError> {
-    let options = OpenOptions::default();
+fn read(path: &Path, files: &FileArgs) -> Result<Dump, CliError> {
+    let options = OpenOptions {
+        use_paths: !files.no_mapped_files,
+        ..OpenOptions::default()
+    };
     let opened = if path == Path::new(STDIN) {
         if io::stdin().is_terminal() {
             let message = "the standard input is a terminal";
@@ -207,15 +210,12 @@ fn read(path: &Path) -> Result<Dump, CliError> {
 }
 
 pub(crate) fn open(path: &Path, files: &FileArgs) -> Result<Dump, CliError> {
-    let mut dump = read(path)?;
+    let mut dump = read(path, files)?;
     let with_folders = files
         .module_path
         .iter()
         .fold(ImageFiles::new(), ImageFiles::module_path);
-    let mut found = files.sysroot.iter().fold(with_folders, ImageFiles::sysroot);
-    if files.no_mapped_files {
-        found = found.not_where_mapped();
-    }
+    let found = files.sysroot.iter().fold(with_folders, ImageFiles::sysroot);
     found.complete(&mut dump);
     Ok(dump)
 }

@@ -105,3 +105,38 @@ fn source_link_tells_where_the_source_is_published() {
     assert!(run(dump, &["-v"]).contains(url));
     assert!(!run(dump, &[]).contains(url));
 }
+
+/// Symbols are taken from where the dump says that the module was, unless that is forbidden.
+#[cfg(unix)]
+#[test]
+fn symbols_beside_the_module_of_the_process_can_be_left_alone() {
+    // as long as the path in the dump, so that it can stand in its place
+    let (was, name) = ("/tmp/app/release", "Scenarios");
+    let beside = format!("/tmp/at{:09}", std::process::id());
+    assert_eq!(beside.len(), was.len());
+    std::fs::create_dir_all(&beside).expect("the folder for temporary files is writable");
+    std::fs::write(format!("{beside}/{name}.pdb"), symbols_of(RELEASE)).expect("as above");
+    let packed =
+        std::fs::File::open(testdumps().join("mixed-10.0.15.dmp.gz")).expect("it is there");
+    let mut core = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(packed), &mut core)
+        .expect("whole");
+    let was = format!("{was}/{name}.dll");
+    let at = core.windows(was.len()).position(|w| w == was.as_bytes());
+    let at = at.expect("the list of mapped files names it");
+    core[at..at + beside.len()].copy_from_slice(beside.as_bytes());
+    let dump = Path::new(env!("CARGO_TARGET_TMPDIR")).join("beside.dmp");
+    std::fs::write(&dump, core).expect("the target folder is writable");
+    let dump = dump.to_str().expect("a path");
+    let (with, without) = (
+        run(dump, &["--all"]),
+        run(dump, &["--all", "--no-mapped-files"]),
+    );
+    std::fs::remove_dir_all(&beside).expect("it was made above");
+    assert!(with.contains(".cs:"), "{with}");
+    assert!(!without.contains(".cs:"), "{without}");
+    assert!(
+        without.contains("Scenarios.pdb with the identifier"),
+        "{without}"
+    );
+}

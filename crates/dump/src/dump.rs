@@ -1,6 +1,6 @@
 //! A dump: one address space, and what is known about the process around it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::backing::Backing;
 use crate::compress::{self, Compression};
@@ -8,7 +8,7 @@ use crate::elf::{Core, Notes, Segments, note_ranges};
 use crate::sniff::{self, Looks};
 use crate::under::Completion;
 use crate::{
-    Addr, AddressSpace, Container, DumpKind, Memory, OpenError, Os, Registers, Target, kind,
+    Addr, AddressSpace, Arch, Container, DumpKind, Memory, OpenError, Os, Registers, Target, kind,
     minidump,
 };
 
@@ -39,6 +39,11 @@ pub struct Dump {
     pub file_len: u64,
     /// Files of this machine that were laid under the dump; see [`Dump::lay_under`].
     pub completion: Completion,
+    /// The bits of a return address that are the address. On arm64, code that is compiled with pointer authentication
+    /// (the C libraries of current distributions) keeps a signature above them in the link register and on the stack.
+    pub code_mask: u64,
+    /// See [`OpenOptions::use_paths`].
+    use_paths: bool,
 }
 
 /// How to open a dump.
@@ -48,14 +53,17 @@ pub struct OpenOptions {
     pub max_decompressed: u64,
     /// Whether to record which parts of the file are read; see [`AddressSpace::touched`] and [`trim`](crate::trim()).
     pub record_pages: bool,
+    /// Whether files of this machine may be opened because the dump names their paths; see [`Dump::host_path`].
+    pub use_paths: bool,
 }
 
 impl Default for OpenOptions {
-    /// 8 GiB, no record.
+    /// 8 GiB, no record, paths are used.
     fn default() -> Self {
         Self {
             max_decompressed: 8 << 30,
             record_pages: false,
+            use_paths: true,
         }
     }
 }
@@ -181,6 +189,8 @@ pub struct Truncation {
     pub lost_headers: u64,
 }
 
+/// The highest address that an arm64 process gets without asking for higher ones.
+const USER_SPACE: u64 = (1 << 48) - 1;
 /// Bytes that are looked at to see what a file is.
 const HEAD: usize = 4096;
 
@@ -209,6 +219,18 @@ impl Dump {
     /// As [`Dump::open`].
     pub fn from_bytes_with(bytes: Vec<u8>, options: &OpenOptions) -> Result<Self, OpenError> {
         Self::from_backing(Backing::Owned(bytes), options)
+    }
+
+    /// Where the file at `path` of the process would be on this machine: the one place that decides whether a path that
+    /// a dump names is opened.
+    ///
+    /// `None` when the dump was opened without [`OpenOptions::use_paths`], when the path is not one of this system, and
+    /// when opening it would reach for the network: whoever made the dump chose it.
+    #[must_use]
+    pub fn host_path(&self, path: &str) -> Option<PathBuf> {
+        let is_remote = path.starts_with("//") || path.starts_with(r"\\");
+        let local = PathBuf::from(path);
+        (self.use_paths && !is_remote && local.is_absolute()).then_some(local)
     }
 
     pub(crate) fn from_backing(backing: Backing, options: &OpenOptions) -> Result<Self, OpenError> {
@@ -266,6 +288,7 @@ impl Dump {
         add_diagnostics_info(&memory, &mut notes.process);
         Ok(Self {
             kind: kind::measure(&memory, &notes),
+            code_mask: code_mask(&memory, arch),
             memory,
             container: Container::ElfCore,
             target: Target {
@@ -279,6 +302,7 @@ impl Dump {
             compression,
             file_len,
             completion: Completion::default(),
+            use_paths: options.use_paths,
         })
     }
 
@@ -297,6 +321,7 @@ impl Dump {
             });
         }
         Ok(Self {
+            code_mask: code_mask(&memory, parts.target.arch),
             memory,
             container: Container::Minidump,
             kind: parts.kind,
@@ -308,8 +333,18 @@ impl Dump {
             compression,
             file_len,
             completion: Completion::default(),
+            use_paths: options.use_paths,
         })
     }
+}
+
+fn code_mask(memory: &AddressSpace, arch: Arch) -> u64 {
+    if arch != Arch::Arm64 {
+        return u64::MAX;
+    }
+    // 48 bits unless the process has asked for more, and then something lies there
+    let highest = memory.regions().iter().map(|r| r.end().0).max();
+    u64::MAX >> highest.unwrap_or(0).max(USER_SPACE).leading_zeros()
 }
 
 /// Where createdump puts a page of its own, which was not memory of the process (x64 and arm64, 8 to 11).

@@ -45,6 +45,7 @@ fn exercise(bytes: Vec<u8>) {
     let options = OpenOptions {
         max_decompressed: 1 << 20,
         record_pages: true,
+        use_paths: false,
     };
     let Ok(dump) = Dump::from_bytes_with(bytes, &options) else {
         return;

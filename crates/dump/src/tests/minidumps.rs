@@ -296,6 +296,7 @@ fn other_systems_and_processors_are_refused() {
 const RECORD: OpenOptions = OpenOptions {
     max_decompressed: 1 << 30,
     record_pages: true,
+    use_paths: false,
 };
 
 #[test]

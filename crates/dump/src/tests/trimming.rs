@@ -4,6 +4,7 @@ use crate::*;
 const RECORD: OpenOptions = OpenOptions {
     max_decompressed: 1 << 30,
     record_pages: true,
+    use_paths: false,
 };
 
 /// 16 pages at 0x1_0000, the n-th filled with n + 1, then a hole, then the same pages at 0x9_0000 with 0x80 added.

@@ -83,3 +83,28 @@ fn only_regular_files_are_opened() {
     let error = HostFile::open(&std::env::temp_dir()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
 }
+
+#[cfg(unix)]
+#[test]
+fn paths_of_the_dump_are_opened_when_allowed_and_never_over_the_network() {
+    let open = |use_paths| {
+        let options = OpenOptions {
+            use_paths,
+            ..OpenOptions::default()
+        };
+        let core = CoreFile::new().segment(0x1000, &[1; 16], RW).build();
+        Dump::from_bytes_with(core, &options).unwrap()
+    };
+    let allowed = open(true);
+    let path = std::path::PathBuf::from("/app/App.dll");
+    assert_eq!(allowed.host_path("/app/App.dll"), Some(path));
+    assert_eq!(open(false).host_path("/app/App.dll"), None);
+    for elsewhere in [
+        "//server/share/App.dll",
+        r"\\server\share\App.dll",
+        "App.dll",
+        "",
+    ] {
+        assert_eq!(allowed.host_path(elsewhere), None, "{elsewhere}");
+    }
+}

@@ -1,6 +1,7 @@
 //! Whether a file is the one that the process had mapped, and where its bytes belong.
 
 use super::bundle::Bundle;
+use super::changed::{Range, Writable, page_size, variables};
 use super::lacks;
 use super::memory::FileMemory;
 use super::relocate;
@@ -8,10 +9,6 @@ use crate::elf::ElfImage;
 use crate::pe::{PeImage, PeLayout};
 use asynctriage_dump::{Addr, Dump, HostFile, ImageStamp, MappedFile, Under};
 use std::collections::BTreeMap;
-
-/// Key of the page size in the auxiliary vector.
-const AT_PAGESZ: u64 = 6;
-const PAGE: u64 = 4096;
 
 /// What belongs where and what shows it, or what shows that it is another file.
 pub(super) type Verdict = Result<(Vec<Under>, String), String>;
@@ -40,19 +37,24 @@ impl<'d> Wanted<'d> {
     }
 
     /// Whether `file` is the one, and where its bytes belong; `None` when it is no image at all.
-    pub(super) fn examine(&self, dump: &Dump, file: &HostFile) -> Option<Verdict> {
+    pub(super) fn examine(
+        &self,
+        dump: &Dump,
+        writable: &Writable,
+        file: &HostFile,
+    ) -> Option<Verdict> {
         let stamped = self.mappings.iter().find_map(|m| Some((m.start, m.stamp?)));
         Some(match (stamped, file.get(..4)?) {
-            (Some((base, stamp)), _) => loaded_by_windows(dump, file, base, stamp),
-            (None, [b'M', b'Z', ..]) => self.mapped_assembly(dump, file),
-            (None, [0x7F, b'E', b'L', b'F']) => self.mapped_elf(dump, file),
+            (Some((base, stamp)), _) => loaded_by_windows(dump, writable, file, base, stamp),
+            (None, [b'M', b'Z', ..]) => self.mapped_assembly(dump, writable, file),
+            (None, [0x7F, b'E', b'L', b'F']) => self.mapped_elf(dump, writable, file),
             _ => return None,
         })
     }
 
     /// A managed assembly on Linux: the dump does not show its header, so the size of the file has to do; whoever reads
     /// its metadata compares the numbers of types, methods and fields.
-    fn mapped_assembly(&self, dump: &Dump, file: &HostFile) -> Verdict {
+    fn mapped_assembly(&self, dump: &Dump, writable: &Writable, file: &HostFile) -> Verdict {
         let memory = FileMemory(file);
         let image =
             PeImage::parse(&memory, Addr::NULL, PeLayout::Flat).map_err(|e| e.to_string())?;
@@ -63,7 +65,7 @@ impl<'d> Wanted<'d> {
         if let Some(shown) = shown {
             same_stamp(&image, shown.time_date_stamp, shown.size_of_image)?;
             return Ok((
-                self.parts(file),
+                writable.keep_out(self.parts(file), &[]),
                 "its time stamp and size are those of the header in the dump".into(),
             ));
         }
@@ -76,12 +78,12 @@ impl<'d> Wanted<'d> {
             return Err("its size differs from what the process had mapped".into());
         }
         Ok((
-            self.parts(file),
+            writable.keep_out(self.parts(file), &[]),
             "its size is that of the mapped file".into(),
         ))
     }
 
-    fn mapped_elf(&self, dump: &Dump, file: &HostFile) -> Verdict {
+    fn mapped_elf(&self, dump: &Dump, writable: &Writable, file: &HostFile) -> Verdict {
         let memory = FileMemory(file);
         let there = ElfImage::parse(&memory, Addr::NULL).map_err(|e| e.to_string())?;
         let there = there
@@ -100,7 +102,9 @@ impl<'d> Wanted<'d> {
             return Err("its build id differs".into());
         }
         let because = self.bundled(&image, dump, file)?;
-        Ok((self.parts(file), because.into()))
+        let variables = variables(&image, page_size(dump));
+        let parts = writable.keep_out(self.parts(file), &variables);
+        Ok((parts, because.into()))
     }
 
     /// What shows that `file`, whose build id is the right one, is the process's: a single-file application shares the
@@ -137,12 +141,14 @@ impl<'d> Wanted<'d> {
     }
 }
 
-fn page_size(dump: &Dump) -> u64 {
-    dump.process.auxiliary(AT_PAGESZ).unwrap_or(PAGE).max(1)
-}
-
 /// A module of a minidump, which states what tells its builds apart.
-fn loaded_by_windows(dump: &Dump, file: &HostFile, base: Addr, stamp: ImageStamp) -> Verdict {
+fn loaded_by_windows(
+    dump: &Dump,
+    writable: &Writable,
+    file: &HostFile,
+    base: Addr,
+    stamp: ImageStamp,
+) -> Verdict {
     let memory = FileMemory(file);
     let image = PeImage::parse(&memory, Addr::NULL, PeLayout::Flat).map_err(|e| e.to_string())?;
     same_stamp(&image, stamp.time_date_stamp, stamp.size_of_image)?;
@@ -159,8 +165,16 @@ fn loaded_by_windows(dump: &Dump, file: &HostFile, base: Addr, stamp: ImageStamp
         offset: s.file_offset.into(),
         len: s.file_size.min(s.range.size).into(),
     }));
+    let sections = image.sections.iter().filter(|s| s.writable);
+    let mut variables: Vec<Range> = sections
+        .map(|s| {
+            let start = base + u64::from(s.range.rva);
+            (start, start + u64::from(s.range.size))
+        })
+        .collect();
+    variables.sort_unstable();
     Ok((
-        parts,
+        writable.keep_out(parts, &variables),
         "its time stamp and size are those of the module list".into(),
     ))
 }

@@ -2,9 +2,10 @@
 //!
 //! Cores of gdb and of the kernel, and reduced minidumps, hold next to nothing of the files that the process had mapped:
 //! no metadata, so no names. [`ImageFiles::complete`] looks for these files, makes sure that they are the ones of the
-//! process, never by name alone, and lays them under the dump.
+//! process, never by name alone, and lays them under the dump, but for what the process may have changed.
 
 mod bundle;
+mod changed;
 mod identity;
 mod memory;
 mod relocate;
@@ -16,6 +17,7 @@ mod tests;
 use asynctriage_dump::{
     Completion, Dump, DumpKind, HostFile, MappedFile, Memory, RefusedFile, UsedFile,
 };
+use changed::Writable;
 use identity::Wanted;
 use search::Index;
 use std::path::{Path, PathBuf};
@@ -28,11 +30,11 @@ const MAX_CANDIDATES: usize = 16;
 pub struct ImageFiles {
     module_paths: Vec<PathBuf>,
     sysroots: Vec<PathBuf>,
-    not_where_mapped: bool,
 }
 
 impl ImageFiles {
-    /// Nowhere but where the process had them, and there only for cores that hold no files at all (gdb's, the kernel's).
+    /// Nowhere but where the process had them, and there only for cores that hold no files at all (gdb's, the kernel's),
+    /// and only as [`Dump::host_path`] allows it.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -52,13 +54,6 @@ impl ImageFiles {
         self
     }
 
-    /// Not where the process had them: nothing outside the given folders is opened.
-    #[must_use]
-    pub fn not_where_mapped(mut self) -> Self {
-        self.not_where_mapped = true;
-        self
-    }
-
     /// Finds the files that the dump lacks parts of and lays them under it. What came of it stands in
     /// [`Dump::completion`].
     pub fn complete(&self, dump: &mut Dump) {
@@ -66,18 +61,19 @@ impl ImageFiles {
             dump.kind,
             DumpKind::Gcore | DumpKind::Kernel | DumpKind::Unknown
         );
-        let where_mapped = bare && !self.not_where_mapped;
-        if self.module_paths.is_empty() && self.sysroots.is_empty() && !where_mapped {
+        if self.module_paths.is_empty() && self.sysroots.is_empty() && !bare {
             return;
         }
         let index = Index::of(&self.module_paths);
+        let writable = Writable::of(dump);
         let mut completion = Completion::default();
         let mut parts = Vec::new();
         for wanted in Wanted::all(dump) {
-            let candidates = self.candidates(wanted.path, &index, where_mapped);
+            let mapped = dump.host_path(wanted.path).filter(|_| bare);
+            let candidates = self.candidates(wanted.path, &index, mapped);
             let mut refused = Vec::new();
             for file in candidates.into_iter().take(MAX_CANDIDATES) {
-                match open(&file, dump, &wanted) {
+                match open(&file, dump, &writable, &wanted) {
                     Some(Ok((mut found, because))) => {
                         parts.append(&mut found);
                         refused.clear();
@@ -102,27 +98,31 @@ impl ImageFiles {
     }
 
     /// Files that may be the module `path` of the process, the likely ones first.
-    fn candidates(&self, path: &str, index: &Index, where_mapped: bool) -> Vec<PathBuf> {
+    fn candidates(&self, path: &str, index: &Index, mapped: Option<PathBuf>) -> Vec<PathBuf> {
         let inside = self
             .sysroots
             .iter()
             .flat_map(|root| search::inside(root, path));
-        let mapped = where_mapped.then(|| PathBuf::from(path));
         let mut out: Vec<PathBuf> = inside.collect();
         out.extend(index.named(path));
-        out.extend(mapped.filter(|p| p.is_absolute()));
+        out.extend(mapped);
         out.dedup();
         out
     }
 }
 
 /// What comes of a file; `None` when there is none, or none that is an image.
-fn open(path: &Path, dump: &Dump, wanted: &Wanted<'_>) -> Option<identity::Verdict> {
+fn open(
+    path: &Path,
+    dump: &Dump,
+    writable: &Writable,
+    wanted: &Wanted<'_>,
+) -> Option<identity::Verdict> {
     if !path.is_file() {
         return None;
     }
     match HostFile::open(path) {
-        Ok(file) => wanted.examine(dump, &file),
+        Ok(file) => wanted.examine(dump, writable, &file),
         Err(error) => Some(Err(format!("it cannot be opened: {error}"))),
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
-use crate::pe::tests::{DATA, DIRECTORIES, OPTIONAL, TEXT, data, header, put, text};
+use crate::pe::tests::{DATA, DIRECTORIES, OPTIONAL, SECTIONS, TEXT, data, header, put, text};
 use crate::pe::{PeImage, PeLayout};
-use asynctriage_dump::Addr;
+use asynctriage_dump::{Addr, OpenOptions};
 use std::fs;
 
 const BASE: u64 = 0x7ffe_0000_0000;
@@ -32,7 +32,15 @@ impl Drop for Folder {
 }
 
 /// The file of an assembly, with one address in it that a loader changes: at the begin of the page of `TEXT`, + 0x10.
+/// Both of its sections are constant.
 fn assembly() -> Vec<u8> {
+    let mut file = assembly_with_variables();
+    put(&mut file, SECTIONS + 40 + 36, &[0x4000_0040]);
+    file
+}
+
+/// The same, and the process can write to the section at `DATA`.
+fn assembly_with_variables() -> Vec<u8> {
     let (mut header, mut data) = (header(), data());
     put(
         &mut header,
@@ -77,6 +85,10 @@ fn minidump(stamp: u32) -> Dump {
 
 /// A core as gdb writes it, with these files mapped: address, length and path. Of each it holds the first `held` bytes.
 fn core(files: &[(u64, u64, &str)], held: &[&[u8]]) -> Dump {
+    Dump::from_bytes(core_file(files, held)).unwrap()
+}
+
+fn core_file(files: &[(u64, u64, &str)], held: &[&[u8]]) -> Vec<u8> {
     let mut list = [files.len() as u64, 1].map(u64::to_le_bytes).concat();
     for (start, len, _) in files {
         list.extend([*start, start + len, 0].map(u64::to_le_bytes).concat());
@@ -126,7 +138,7 @@ fn core(files: &[(u64, u64, &str)], held: &[&[u8]]) -> Dump {
     }
     out.extend(notes);
     held.iter().for_each(|b| out.extend(*b));
-    Dump::from_bytes(out).unwrap()
+    out
 }
 
 fn read(dump: &Dump, addr: u64) -> Option<u64> {
@@ -156,6 +168,19 @@ fn a_module_of_windows_is_found_by_stamp_and_laid_out_as_loaded() {
     assert_eq!(read(&dump, BASE + u64::from(TEXT.0) + 0x10), Some(moved));
     let own = read(&dump, BASE + u64::from(DATA.0)).unwrap();
     assert_eq!(own as u32, 0xEEEE_EEEE, "what the dump holds stays");
+}
+
+#[test]
+fn variables_are_not_taken_from_a_file() {
+    let folder = Folder::new("variables");
+    folder.put("App.dll", &assembly_with_variables());
+    let mut dump = minidump(0x1234_5678);
+    ImageFiles::new().module_path(&folder.0).complete(&mut dump);
+    assert_eq!(dump.completion.used.len(), 1, "{:?}", dump.completion);
+    let variables = BASE + u64::from(DATA.0);
+    assert!(read(&dump, BASE + u64::from(TEXT.0) + 0x100).is_some());
+    assert_eq!(dump.memory.run(Addr(variables)), 4, "the dump's own");
+    assert_eq!(read(&dump, variables + 0x800), None);
 }
 
 #[test]
@@ -195,6 +220,27 @@ fn mapped_assemblies_have_to_have_the_right_size() {
     assert!(read(&dump, BASE + 0x10_0000).is_none());
 }
 
+#[cfg(unix)]
+#[test]
+fn files_where_the_process_had_them_can_be_left_alone() {
+    let folder = Folder::new("mapped");
+    folder.put("App.dll", &assembly());
+    let path = folder.0.join("App.dll");
+    let files = [
+        (0x1000, 8, "/dev/shm/other"),
+        (BASE, 0x3000, path.to_str().unwrap()),
+    ];
+    for (use_paths, used) in [(true, 1), (false, 0)] {
+        let options = OpenOptions {
+            use_paths,
+            ..OpenOptions::default()
+        };
+        let mut dump = Dump::from_bytes_with(core_file(&files, &[&[0; 8]]), &options).unwrap();
+        ImageFiles::new().complete(&mut dump);
+        assert_eq!(dump.completion.used.len(), used);
+    }
+}
+
 #[test]
 fn libraries_are_known_by_their_build() {
     let folder = Folder::new("build");
@@ -211,6 +257,8 @@ fn libraries_are_known_by_their_build() {
     ImageFiles::new().sysroot(&folder.0).complete(&mut dump);
     assert!(dump.memory.is_laid_under(Addr(BASE + 0x1000)));
     assert!(!dump.memory.is_laid_under(Addr(BASE)));
+    let variables = dump.memory.run(Addr(BASE + 0x2000));
+    assert_eq!(variables, 0, "the process had changed them, or the loader");
     assert_eq!(dump.completion.refused[0].why, "its build id differs");
 }
 

@@ -6,7 +6,7 @@ const BASE: u64 = 0x7ffe_0000_0000;
 const NT: usize = 0x80;
 pub(crate) const OPTIONAL: usize = NT + 24;
 pub(crate) const DIRECTORIES: usize = OPTIONAL + 112;
-const SECTIONS: usize = DIRECTORIES + 16 * 8;
+pub(crate) const SECTIONS: usize = DIRECTORIES + 16 * 8;
 /// Where the sections begin in the loaded image and in the file.
 pub(crate) const TEXT: (u32, u32) = (0x2000, 0x200);
 pub(crate) const DATA: (u32, u32) = (0x4000, 0x1200);

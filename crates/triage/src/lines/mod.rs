@@ -286,7 +286,7 @@ struct Wanted {
     /// Whether the image says that there are no symbols of it.
     is_without: bool,
     embedded: Option<Vec<u8>>,
-    /// Paths of the module's image: in the process, and of the file that was laid under the dump.
+    /// Files on this machine that are the module's image, or stand where the process had it.
     images: Vec<PathBuf>,
 }
 
@@ -301,7 +301,9 @@ fn wanted(rt: &Runtime<'_>, module: Addr) -> Wanted {
         code_view: rt.code_view(module),
         is_without: rt.is_without_symbols(module),
         embedded: rt.embedded_pdb(module),
-        images: used.chain(path.map(PathBuf::from)).collect(),
+        images: used
+            .chain(path.and_then(|p| rt.dump().host_path(p)))
+            .collect(),
     }
 }
 

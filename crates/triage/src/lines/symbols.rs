@@ -6,7 +6,7 @@ use super::Wanted;
 use asynctriage_dump::HostFile;
 use asynctriage_metadata::Source;
 use asynctriage_metadata::pdb::{PdbError, PortablePdb, unpack_embedded};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Symbols that belong to their module.
 pub(super) struct Pdb {
@@ -108,7 +108,6 @@ impl Search {
     fn candidates(&self, name: &str, guid: &[u8; 16], images: &[PathBuf]) -> Vec<PathBuf> {
         let mut out: Vec<PathBuf> = images
             .iter()
-            .filter(|i| is_local(i))
             .filter_map(|i| Some(i.parent()?.join(name)))
             .collect();
         // symbol stores: the portable form has FFFFFFFF for the age
@@ -139,12 +138,6 @@ fn accept(file: HostFile, guid: &[u8; 16], from: &str) -> Result<Pdb, String> {
         Err(error @ PdbError::Windows) => Err(format!("{from} is {error}")),
         Err(error) => Err(format!("{from} is no symbol file: {error}")),
     }
-}
-
-/// Whether opening a path does not reach for the network: the dump's paths are not to be trusted with that.
-fn is_local(path: &Path) -> bool {
-    let text = path.to_string_lossy();
-    path.is_absolute() && !text.starts_with("//") && !text.starts_with("\\\\")
 }
 
 /// The last part of a path of any system, when it is a plain name.
