@@ -101,7 +101,12 @@ impl<'d> Native<'d> {
         });
         let is_arm64 = dump.target.arch == Arch::Arm64;
         Self {
-            unwinder: Unwinder::new(memory, is_arm64, images.iter().map(|i| &i.elf)),
+            unwinder: Unwinder::new(
+                memory,
+                is_arm64,
+                dump.code_mask,
+                images.iter().map(|i| &i.elf),
+            ),
             images,
         }
     }

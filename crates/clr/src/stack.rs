@@ -110,7 +110,12 @@ impl Runtime<'_> {
         let next = self.memory.ptr(at)?;
         let grows = at < next && next < end && next.0 & 7 == 0;
         let near = next.since(at).is_some_and(|d| d < MAX_FRAME);
-        (grows && near).then_some((next, self.memory.ptr(at + 8)?))
+        (grows && near).then_some((next, self.return_address(at + 8)?))
+    }
+
+    /// The return address in a word of the stack, without its signature (arm64).
+    fn return_address(&self, at: Addr) -> Option<Addr> {
+        Some(self.memory.ptr(at)?.without(!self.dump.code_mask))
     }
 
     /// Whether code can stand at an address: managed code, or a mapped file.
@@ -167,7 +172,7 @@ impl Runtime<'_> {
             .min(MAX_SCAN);
         let slots = (0..words).map(|i| start.element(i, 8));
         let frames = slots.filter_map(|slot| {
-            let ip = self.memory.ptr(slot)?;
+            let ip = self.return_address(slot)?;
             Some(StackFrame {
                 ip,
                 slot,

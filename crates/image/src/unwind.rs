@@ -27,6 +27,8 @@ const ARM64: u16 = 183;
 pub struct Unwinder<'m> {
     memory: &'m dyn Memory,
     arm64: bool,
+    /// The bits of a return address that are the address (arm64).
+    code_mask: u64,
     /// By their begins.
     images: Vec<Covered<'m>>,
     /// Frame pointers only, for code of no image.
@@ -86,10 +88,12 @@ impl std::fmt::Debug for Frames<'_, '_> {
 }
 
 impl<'m> Unwinder<'m> {
-    /// Will take the tables of these images as stacks lead there.
+    /// Will take the tables of these images as stacks lead there. `code_mask`: the bits of a return address on arm64 that
+    /// are the address; signatures of pointer authentication stand above them.
     pub fn new<'i>(
         memory: &'m dyn Memory,
         arm64: bool,
+        code_mask: u64,
         images: impl Iterator<Item = &'i ElfImage>,
     ) -> Self {
         let images = images.map(|elf| Covered {
@@ -103,6 +107,7 @@ impl<'m> Unwinder<'m> {
         Self {
             memory,
             arm64,
+            code_mask,
             images,
             bare: Tables::new(arm64),
         }
@@ -124,7 +129,12 @@ impl<'m> Unwinder<'m> {
                 }
                 Registers::Arm64(r) => {
                     let link = r.x.get(30).copied().unwrap_or_default();
-                    let regs = aarch64::UnwindRegsAarch64::new(link, r.sp, registers.fp().0);
+                    let regs = aarch64::UnwindRegsAarch64::new_with_ptr_auth_mask(
+                        aarch64::PtrAuthMask(self.code_mask),
+                        link,
+                        r.sp,
+                        registers.fp().0,
+                    );
                     State::Arm64(regs, Box::default())
                 }
             },
@@ -293,7 +303,7 @@ mod tests {
     use super::*;
     use crate::elf::tests::library;
     use crate::test_memory::Pieces;
-    use asynctriage_dump::X64Registers;
+    use asynctriage_dump::{Arm64Registers, X64Registers};
     use proptest::prelude::*;
 
     const BASE: u64 = 0x7fff_0000_0000;
@@ -360,7 +370,7 @@ mod tests {
 
     fn walk(memory: &Pieces) -> (Vec<(u64, u64)>, bool) {
         let image = ElfImage::parse(memory, Addr(BASE)).expect("the library is whole");
-        let unwinder = Unwinder::new(memory, false, std::iter::once(&image));
+        let unwinder = Unwinder::new(memory, false, u64::MAX, std::iter::once(&image));
         let mut frames = unwinder.frames(&registers());
         let mut all = Vec::new();
         while let Some(frame) = frames.next().filter(|_| all.len() < 100) {
@@ -389,6 +399,30 @@ mod tests {
         bytes[HEADER + 1] = 0xff;
         let memory = Pieces::default().with(BASE, bytes).with(STACK, stack());
         assert_eq!(walk(&memory), (vec![(BASE + 0x210, STACK)], false));
+    }
+
+    #[test]
+    fn signatures_of_arm64_are_taken_off_return_addresses() {
+        let signed = |at: u64| at | 0x0035 << 48;
+        let mut words = vec![0_u64; 32];
+        words[10] = STACK + 8 * 20;
+        words[11] = signed(0x5000_0020);
+        words[20] = STACK + 8 * 30;
+        words[21] = signed(0x5000_0030);
+        let stack: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+        let memory = Pieces::default().with(STACK, stack);
+        let mut x = [0; 31];
+        (x[29], x[30]) = (STACK + 8 * 10, signed(0x5000_0010));
+        let registers = Registers::Arm64(Arm64Registers {
+            x,
+            sp: STACK,
+            pc: 0x5000_0004,
+            ..Arm64Registers::default()
+        });
+        let mask = u64::MAX >> 16;
+        let unwinder = Unwinder::new(&memory, true, mask, std::iter::empty());
+        let ips: Vec<u64> = unwinder.frames(&registers).map(|f| f.ip.0).collect();
+        assert_eq!(ips, [0x5000_0004, 0x5000_0020, 0x5000_0030]);
     }
 
     #[test]
