@@ -1,17 +1,8 @@
 //! What has to pass before a change is merged.
 
 use crate::shell::{cargo, output, run};
-use crate::{matrix, schema, tidy};
+use crate::{matrix, schema, targets, tidy};
 use anyhow::Result;
-use std::path::Path;
-use std::process::Command;
-
-/// Where the program is to run besides the machines that it is worked on at.
-const TARGETS: [&str; 3] = [
-    "x86_64-pc-windows-gnu",
-    "aarch64-unknown-linux-gnu",
-    "x86_64-unknown-linux-musl",
-];
 
 pub(crate) fn all(args: &[String]) -> Result<()> {
     check(args)?;
@@ -40,12 +31,10 @@ pub(crate) fn check(_: &[String]) -> Result<()> {
 
 /// Checks the program for other systems and processors, as far as this machine has their standard libraries.
 fn cross() -> Result<()> {
-    for target in TARGETS {
-        let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
-        rustc.args(["--print", "target-libdir", "--target", target]);
-        let folder = String::from_utf8(output(rustc)?)?;
-        if Path::new(folder.trim()).is_dir() {
-            run(cargo(&["check", "-p", "asynctriage", "--target", target]))?;
+    for target in targets::ALL {
+        if targets::is_here(target)? {
+            let package = ["clippy", "-p", "asynctriage", "--target", target];
+            run(cargo(&[&package[..], &["--", "-D", "warnings"]].concat()))?;
         } else {
             println!("skipped: {target} has no standard library here (rustup target add {target})");
         }

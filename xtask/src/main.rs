@@ -7,11 +7,13 @@
 mod bench;
 mod ci;
 mod core_names;
+mod dist;
 mod fuzz;
 mod matrix;
 mod r2r_table;
 mod schema;
 mod shell;
+mod targets;
 mod tidy;
 mod trim;
 
@@ -65,6 +67,16 @@ const TASKS: &[Task] = &[
         "bench",
         bench::run,
         "DUMP|RECORDING [RUNS]: time the release build against reading the file once",
+    ),
+    (
+        "targets",
+        targets::run,
+        "list the other systems and processors that `check` looks at",
+    ),
+    (
+        "dist",
+        dist::run,
+        "[TARGET...]: an archive for release with the program (static on Linux), manual, completions and licences",
     ),
     (
         "fuzz",

@@ -55,6 +55,7 @@ struct Shared {
 #[derive(Debug)]
 struct Connection {
     /// The same in all connections of one runtime.
+    #[cfg(unix)]
     cookie: [u8; 16],
     pid: u64,
     stream: Stream,

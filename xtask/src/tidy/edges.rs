@@ -42,7 +42,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     (
         "xtask",
-        &["dump", "image", "metadata", "report", "clr", "triage"],
+        &[
+            "dump", "image", "metadata", "report", "clr", "triage", "cli",
+        ],
     ),
 ];
 

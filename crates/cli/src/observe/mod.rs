@@ -19,11 +19,12 @@ use asynctriage_report::{
 };
 use plan::Mode;
 use run::{Outcome, Record, Subject};
-use std::fs::{self, DirBuilder};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use std::{fs, io};
+use tempfile::TempDir;
 
 /// Runs the experiment and says what follows from it.
 pub(crate) fn observe(args: &ObserveArgs) -> Result<Exit, CliError> {
@@ -60,7 +61,7 @@ fn runs(
     let subject = Subject {
         command: &args.command,
         timeout: Duration::from_secs(args.timeout),
-        folder: &folders.own,
+        folder: folders.own.path(),
         interrupted,
     };
     // the first run is one without a collector, and tells what the runtime can record
@@ -92,8 +93,8 @@ fn runs(
 /// Where the experiment keeps its files.
 #[derive(Debug)]
 struct Folders {
-    /// Removed in the end.
-    own: PathBuf,
+    /// Removed in the end; its owner's alone, for whoever reaches the socket in it could pose as the command.
+    own: TempDir,
     traces: Option<PathBuf>,
 }
 
@@ -102,14 +103,8 @@ impl Folders {
         if let Some(traces) = traces {
             fs::create_dir(traces).map_err(|e| cannot_make(traces, e))?;
         }
-        let own = std::env::temp_dir().join(format!("asynctriage-{}", std::process::id()));
-        let mut builder = DirBuilder::new();
-        // whoever reaches the socket could pose as the command
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(&own).map_err(|e| cannot_make(&own, e))?;
         Ok(Self {
-            own,
+            own: own_folder().map_err(|e| cannot_make(&std::env::temp_dir(), e))?,
             traces: traces.map(Path::to_path_buf),
         })
     }
@@ -119,7 +114,7 @@ impl Folders {
         if mode.providers.is_empty() {
             return None;
         }
-        let folder = self.traces.as_deref().unwrap_or(&self.own);
+        let folder = self.traces.as_deref().unwrap_or(self.own.path());
         let number = round.saturating_add(1);
         Some(Record {
             config: SessionConfig {
@@ -136,7 +131,7 @@ impl Folders {
     fn run(&self, subject: &Subject<'_>, record: Option<&Record>) -> Result<Outcome, CliError> {
         let outcome = run::run(subject, record);
         // the next run makes its own; the recordings may be large
-        let _ = fs::remove_file(self.own.join("socket"));
+        let _ = fs::remove_file(self.own.path().join("socket"));
         if let Some(record) = record.filter(|_| self.traces.is_none()) {
             let _ = fs::remove_file(&record.file);
         }
@@ -144,14 +139,16 @@ impl Folders {
     }
 }
 
-impl Drop for Folders {
-    fn drop(&mut self) {
-        // it holds nothing that anybody needs
-        let _ = fs::remove_dir_all(&self.own);
-    }
+/// On Windows the folder for temporary files is each user's own.
+fn own_folder() -> io::Result<TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("asynctriage-");
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    builder.tempdir()
 }
 
-fn cannot_make(folder: &Path, error: std::io::Error) -> CliError {
+fn cannot_make(folder: &Path, error: io::Error) -> CliError {
     CliError::new(
         Exit::Usage,
         format!("cannot make the folder {}", folder.display()),
