@@ -44,6 +44,7 @@ fn report(dump: &Dump) -> Result<String> {
         members: usize::MAX,
         idle_too: true,
         locals: true,
+        native: true,
         ..Options::default()
     };
     let report = Report {

@@ -158,6 +158,10 @@ fn other_commands_answer_on_a_real_dump() {
         );
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
+    insta::assert_snapshot!(
+        "real_threads_win",
+        shown(&["threads", "locks-win-10.0.15.dmp.gz"])
+    );
     insta::assert_snapshot!("real_tree", shown(&["tree", "semaphore-10.0.15.dmp.gz"]));
     insta::assert_snapshot!(
         "real_heap",

@@ -251,8 +251,11 @@ layouts! {
     ThreadLayout = "Thread" {
         state = "State", id = "Id", link = "LinkNext", os_id = "OSId", exposed = "ExposedObject";
         stack_base = "CachedStackBase",
-        locals = "RuntimeThreadLocals", alloc_context = "AllocContext", tls = "ThreadLocalDataPtr"
+        locals = "RuntimeThreadLocals", alloc_context = "AllocContext", tls = "ThreadLocalDataPtr",
+        frame = "Frame", cooperative = "PreemptiveGCDisabled"
     }
+    FrameLayout = "Frame" { next = "Next" }
+    InlinedCallLayout = "InlinedCallFrame" { call_site = "CallSiteSP", return_address = "CallerReturnAddress", frame_pointer = "CalleeSavedFP" }
     GcVarsLayout = "GcDacVars" {
         major = "Major", generation_size = "GenerationSize", generation_count = "TotalGenerationCount",
         generation_table = "GenerationTable", ephemeral = "EphemeralHeapSegment", alloc_allocated = "AllocAllocated",
@@ -265,7 +268,9 @@ layouts! {
     FragmentLayout = "RangeSectionFragment" { next = "Next", begin = "RangeBegin", end = "RangeEndOpen", section = "RangeSection" }
     RangeSectionLayout = "RangeSection" { begin = "RangeBegin", flags = "Flags", module = "R2RModule", heap_list = "HeapList" }
     CodeHeapLayout = "CodeHeapListNode" { map_base = "MapBase", header_map = "HeaderMap" }
-    CodeHeaderLayout = "RealCodeHeader" { debug_info = "DebugInfo", method_desc = "MethodDesc" }
+    CodeHeaderLayout = "RealCodeHeader" {
+        debug_info = "DebugInfo", method_desc = "MethodDesc"; unwind_count = "NumUnwindInfos", unwind_entries = "UnwindInfos"
+    }
     BucketLayout = "Bucket" { keys = "Keys", values = "Values", size = "Size" }
     MethodDescLayout = "MethodDesc" { row = "Flags3AndTokenRemainder", chunk_index = "ChunkIndex", flags = "Flags" }
     ChunkLayout = "MethodDescChunk" { method_table = "MethodTable", row = "FlagsAndTokenRange", head = "HeadSize", next = "Next" }
@@ -288,6 +293,8 @@ pub(crate) struct Offsets {
     pub(crate) pe_layout: PeLayoutLayout,
     pub(crate) thread_store: ThreadStoreLayout,
     pub(crate) thread: ThreadLayout,
+    pub(crate) frame: FrameLayout,
+    pub(crate) inlined_call: InlinedCallLayout,
     pub(crate) gc_vars: GcVarsLayout,
     pub(crate) generation: GenerationLayout,
     pub(crate) segment: SegmentLayout,
@@ -318,6 +325,8 @@ impl Offsets {
             pe_layout: PeLayoutLayout::resolve(layout)?,
             thread_store: ThreadStoreLayout::resolve(layout)?,
             thread: ThreadLayout::resolve(layout)?,
+            frame: FrameLayout::resolve(layout)?,
+            inlined_call: InlinedCallLayout::resolve(layout)?,
             gc_vars: GcVarsLayout::resolve(layout)?,
             generation: GenerationLayout::resolve(layout)?,
             segment: SegmentLayout::resolve(layout)?,

@@ -1,39 +1,29 @@
 //! Native frames of a thread: exact steps from its registers outwards, and what the code there is called.
 
-use crate::code::MethodRef;
+mod image;
+mod note;
+mod walk;
+
 use crate::runtime::Runtime;
 use crate::threads::Thread;
 use asynctriage_dump::{Addr, Arch, Dump, Memory, ThreadSnapshot};
-use asynctriage_image::elf::ElfImage;
 use asynctriage_image::unwind::Unwinder;
-use std::sync::OnceLock;
+use image::{Format, Image};
 
-/// Steps of one walk.
-const MAX_STEPS: usize = 4096;
+pub(crate) use walk::Step;
+
 /// Native frames of one thread that are named.
 const MAX_NATIVE: usize = 128;
 /// Images that are looked at.
 const MAX_IMAGES: usize = 4096;
-/// Longest name of a function.
-const MAX_NAME: u64 = 512;
-/// The slot of a return address under the stack pointer of the frame that it leads to (x64).
-const RETURN_ADDRESS: u64 = 8;
 
 /// The native images of the process, and how to walk through them.
 #[derive(Debug)]
 pub(crate) struct Native<'d> {
+    /// Of ELF images.
     unwinder: Unwinder<'d>,
     /// By their begins.
     images: Vec<Image>,
-}
-
-#[derive(Debug)]
-struct Image {
-    elf: ElfImage,
-    /// Last part of its path.
-    name: String,
-    /// Exported functions: begin, length and name.
-    functions: OnceLock<Vec<(Addr, u64, Addr)>>,
 }
 
 /// A frame that is not managed code.
@@ -59,63 +49,37 @@ impl std::fmt::Display for NativeFrame {
     }
 }
 
-/// A step of an exact walk.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Step {
-    pub(crate) ip: Addr,
-    /// Where the return address stands; null for the innermost one.
-    pub(crate) slot: Addr,
-    pub(crate) method: Option<MethodRef>,
-}
-
-/// An exact walk.
-#[derive(Debug, Default)]
-pub(crate) struct Walk {
-    pub(crate) steps: Vec<Step>,
-    /// Whether it came to the thread's first function.
-    pub(crate) is_whole: bool,
-}
-
 impl<'d> Native<'d> {
     fn read(dump: &'d Dump) -> Self {
         let memory: &dyn Memory = &dump.memory;
         let first = dump.files.iter().filter(|f| f.file_offset == 0);
         let mut images: Vec<Image> = first
             .take(MAX_IMAGES)
-            .filter_map(|file| {
-                let path = file.path.trim_end_matches(" (deleted)");
-                Some(Image {
-                    elf: ElfImage::parse(memory, file.start).ok()?,
-                    name: path.rsplit('/').next().unwrap_or(path).to_owned(),
-                    functions: OnceLock::new(),
-                })
-            })
+            .filter_map(|file| Image::read(memory, dump.target.os, file))
             .collect();
-        images.sort_by_key(|i| i.elf.base);
+        images.sort_by_key(Image::base);
         // the begin of a small file may be mapped again for its next segment, inside of the image
         let mut free = Addr::NULL;
         images.retain(|i| {
-            let apart = free <= i.elf.base;
-            free = free.max(i.elf.base + i.elf.size());
+            let apart = free <= i.base();
+            free = free.max(i.end());
             apart
         });
         let is_arm64 = dump.target.arch == Arch::Arm64;
+        let elf = images.iter().filter_map(|i| match &i.format {
+            Format::Elf(elf) => Some(elf),
+            Format::Pe(_) => None,
+        });
         Self {
-            unwinder: Unwinder::new(
-                memory,
-                is_arm64,
-                dump.code_mask,
-                images.iter().map(|i| &i.elf),
-            ),
+            unwinder: Unwinder::new(memory, is_arm64, dump.code_mask, elf),
             images,
         }
     }
 
     fn image_of(&self, ip: Addr) -> Option<&Image> {
-        let behind = self.images.partition_point(|i| i.elf.base <= ip);
+        let behind = self.images.partition_point(|i| i.base() <= ip);
         let image = self.images.get(behind.checked_sub(1)?)?;
-        let segments = &mut image.elf.segments.iter();
-        segments.any(|s| s.contains(ip)).then_some(image)
+        image.may_execute(ip).then_some(image)
     }
 
     fn name(&self, memory: &dyn Memory, ip: Addr, is_innermost: bool) -> NativeFrame {
@@ -125,19 +89,9 @@ impl<'d> Native<'d> {
         NativeFrame {
             ip,
             image: image.map(|i| i.name.clone()),
-            offset: image.and_then(|i| ip.since(i.elf.base)).unwrap_or(0),
+            offset: image.and_then(|i| ip.since(i.base())).unwrap_or(0),
             function: image.and_then(|i| i.function(memory, at, ip)),
         }
-    }
-}
-
-impl Image {
-    fn function(&self, memory: &dyn Memory, at: Addr, ip: Addr) -> Option<(String, u64)> {
-        let all = self.functions.get_or_init(|| self.elf.functions(memory));
-        let behind = all.partition_point(|(start, _, _)| *start <= at);
-        let (start, len, name) = all.get(behind.checked_sub(1)?)?;
-        let inside = at.since(*start).is_some_and(|d| d < *len);
-        inside.then_some((memory.c_str(*name, MAX_NAME)?, ip.since(*start)?))
     }
 }
 
@@ -151,49 +105,8 @@ impl<'d> Runtime<'d> {
         threads.find(|t| t.id == thread.os_id && t.id != 0)
     }
 
-    /// Steps outwards from a thread's registers; every return address must be code, and lie above the one before.
-    pub(crate) fn walk(&self, thread: &Thread) -> Walk {
-        let mut walk = Walk::default();
-        let (Some(snapshot), Some((start, end))) = (self.snapshot(thread), thread.stack) else {
-            return walk;
-        };
-        let native = self.native();
-        if native.images.is_empty() {
-            // managed code keeps frame pointers on Unix only
-            return walk;
-        }
-        let mut frames = native.unwinder.frames(&snapshot.registers);
-        let mut above = start;
-        for index in 0..MAX_STEPS {
-            let Some(frame) = frames.next() else { break };
-            let at = if index == 0 {
-                frame.ip
-            } else {
-                frame.ip.back(1)
-            };
-            let method = self.method_at(at);
-            // frame pointers are followed out of managed code only
-            let is_known = self.code_at(at).is_some() || native.image_of(at).is_some();
-            if !is_known || frame.sp < above || frame.sp > end {
-                return walk;
-            }
-            above = frame.sp;
-            walk.steps.push(Step {
-                ip: frame.ip,
-                slot: if index == 0 {
-                    Addr::NULL
-                } else {
-                    frame.sp.back(RETURN_ADDRESS)
-                },
-                method,
-            });
-        }
-        walk.is_whole = frames.reached_root();
-        walk
-    }
-
     /// The native frames between a thread's registers and its innermost managed frame, all of them when it has none.
-    /// ELF images on x64 and arm64; empty elsewhere, and where the tables for it are missing.
+    /// Empty where the tables for it are missing.
     #[must_use]
     pub fn native_frames(&self, thread: &Thread) -> Vec<NativeFrame> {
         let steps = self.walk(thread).steps;

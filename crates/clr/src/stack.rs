@@ -1,15 +1,17 @@
 //! Managed frames of a thread.
 //!
 //! Exact steps lead from the registers through native code to managed code and on, where the dump holds the unwind tables
-//! of the native images. Else frame pointers are followed: JIT and ReadyToRun code and the runtime itself keep them on
-//! linux-x64 and arm64, the C library does not, so the chain is looked for from the stack pointer upwards. Where no chain
-//! is found, every word of the stack that is a return address into managed code counts as a frame.
+//! of the native images, and on Windows of ReadyToRun images. Else frame pointers are followed: JIT and ReadyToRun code and
+//! the runtime itself keep them on Linux, the C library does not, so the chain is looked for from the stack pointer upwards.
+//! Where no chain is found, and on Windows, where no code keeps frame pointers, every word of the stack that may be a return address into managed code counts as a frame.
+
+mod scan;
 
 use crate::code::MethodRef;
 use crate::native::Step;
 use crate::runtime::Runtime;
 use crate::threads::Thread;
-use asynctriage_dump::Addr;
+use asynctriage_dump::{Addr, Os};
 
 /// Frames of one thread that are listed.
 const MAX_FRAMES: usize = 256;
@@ -19,8 +21,6 @@ const MAX_LINKS: usize = 4096;
 const MAX_FRAME: u64 = 128 << 10;
 /// Words from the stack pointer on among which a chain must begin.
 const MAX_SEARCH: u64 = 1024;
-/// Words that are tested one by one when there is no chain.
-const MAX_SCAN: u64 = 32 << 10;
 /// Links that must follow before a place counts as the begin of a chain.
 const PROOF: usize = 3;
 
@@ -31,6 +31,8 @@ pub enum FrameSource {
     Registers,
     /// An exact step from the frame below it.
     Unwound,
+    /// The runtime's own note of where managed code has called out of it.
+    Recorded,
     /// A chain of frame pointers.
     FramePointer,
     /// A word of the stack that is a return address; it may be left over from a call that has returned.
@@ -56,11 +58,7 @@ fn exact(step: &Step) -> Option<StackFrame> {
         ip: step.ip,
         slot: step.slot,
         method: step.method?,
-        source: if step.slot.is_null() {
-            FrameSource::Registers
-        } else {
-            FrameSource::Unwound
-        },
+        source: step.source,
     })
 }
 
@@ -73,20 +71,19 @@ impl Runtime<'_> {
         if walk.steps.is_empty() {
             frames.extend(self.running_frame(thread));
         }
-        let Some((start, end)) = thread.stack else {
-            return frames;
-        };
-        let pc = frames.iter().any(|f| f.source == FrameSource::Registers);
-        let last = walk.steps.last().map_or(start, |s| s.slot.max(start));
-        if frames.is_empty() || frames.len() == 1 && pc {
-            // no table led out of the innermost frame: the whole stack is searched
-            let mut chained = self.chained_frames(start, end);
-            if chained.is_empty() {
-                chained = self.scanned_frames(start, end);
+        if let Some((start, end)) = thread.stack.filter(|_| !walk.is_whole) {
+            // when no table led to managed code, the whole stack is searched
+            let is_lost = !walk.met_managed_code();
+            let from = if is_lost { start } else { walk.beyond };
+            let keeps_frame_pointers = self.dump.target.os != Os::Windows;
+            let mut further = Vec::new();
+            if keeps_frame_pointers {
+                further = self.chained_frames(from, end);
             }
-            frames.append(&mut chained);
-        } else if !walk.is_whole {
-            frames.append(&mut self.chained_frames(last + 8, end));
+            if further.is_empty() && (is_lost || !keeps_frame_pointers) {
+                further = self.scanned_frames(from, end);
+            }
+            frames.append(&mut further);
         }
         frames.truncate(MAX_FRAMES);
         frames
@@ -161,25 +158,5 @@ impl Runtime<'_> {
             }
         }
         true
-    }
-
-    fn scanned_frames(&self, start: Addr, end: Addr) -> Vec<StackFrame> {
-        let words = end
-            .since(start)
-            .unwrap_or(0)
-            .checked_div(8)
-            .unwrap_or(0)
-            .min(MAX_SCAN);
-        let slots = (0..words).map(|i| start.element(i, 8));
-        let frames = slots.filter_map(|slot| {
-            let ip = self.return_address(slot)?;
-            Some(StackFrame {
-                ip,
-                slot,
-                method: self.method_at(ip.back(1))?,
-                source: FrameSource::StackScan,
-            })
-        });
-        frames.take(MAX_FRAMES).collect()
     }
 }

@@ -34,7 +34,8 @@ pub struct Thread {
     pub name: Option<String>,
     /// Thread.State as it stands.
     pub state: u32,
-    /// Whether it is the thread that the process began with: on Linux it has the number of the process.
+    /// Whether it is the thread that the process began with: on Linux it has the number of the process, in minidumps it
+    /// is the first one. The managed number tells nothing: on Windows it is 2 since 9.0.
     pub is_main: bool,
     /// The part of the stack in use: from the stack pointer to the base.
     pub stack: Option<(Addr, Addr)>,
@@ -156,11 +157,16 @@ impl Runtime<'_> {
                 .and_then(|t| self.field_text(t, "_name"))
                 .or_else(|| self.system_name(os_id)),
             state: m.u32(addr + o.state)?,
-            is_main: self.dump.target.os == Os::Linux
-                && os_id != 0
-                && self.dump.process.pid == Some(os_id),
+            is_main: os_id != 0 && self.main_id() == Some(os_id),
             stack: self.stack_of(addr, os_id),
         })
+    }
+
+    fn main_id(&self) -> Option<u32> {
+        match self.dump.target.os {
+            Os::Linux => self.dump.process.pid,
+            Os::Windows => self.dump.threads.first().map(|t| t.id),
+        }
     }
 
     /// The name that the system knows the thread by: Windows keeps those that the runtime gives to its own threads.

@@ -1,9 +1,10 @@
 //! Images of arbitrary bytes, with a hole in the middle of what is mapped.
 #![no_main]
 
-use asynctriage_dump::{Addr, AddressSpace};
+use asynctriage_dump::{Addr, AddressSpace, Memory, X64Registers};
 use asynctriage_image::elf::ElfImage;
 use asynctriage_image::pe::{PeImage, PeLayout};
+use asynctriage_image::unwind::WindowsFrames;
 use asynctriage_image::version_text;
 use libfuzzer_sys::fuzz_target;
 
@@ -27,7 +28,29 @@ fuzz_target!(|bytes: &[u8]| {
                 let _ = image.code_view(&memory);
                 let _ = image.export(&memory, "DotNetRuntimeInfo");
                 let _ = image.writable_sections().count();
+                let _ = image.named_functions(&memory);
+                walk(&memory, &image);
             }
         }
     }
 });
+
+/// From every function of an image outwards, over a stack in the image itself.
+fn walk(memory: &dyn Memory, image: &PeImage) {
+    let Some(table) = image.functions() else {
+        return;
+    };
+    for function in (0..table.len().min(64)).map_while(|i| table.get(memory, i)) {
+        let mut registers = X64Registers {
+            rip: (image.base + u64::from(function.begin.midpoint(function.end))).0,
+            ..X64Registers::default()
+        };
+        registers.general = [image.base.0; 16];
+        let covering = |ip: Addr| {
+            let rva = u32::try_from(ip.since(image.base)?).ok()?;
+            table.covering(memory, rva)
+        };
+        let frames = WindowsFrames::new(memory, &registers, covering);
+        let _ = frames.take(256).count();
+    }
+}

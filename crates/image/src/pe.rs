@@ -5,6 +5,7 @@
 
 mod debug;
 mod export;
+mod functions;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -18,11 +19,14 @@ use goblin::pe::header::{
 use goblin::pe::section_table::SectionTable;
 
 pub use debug::CodeView;
+pub use functions::{Covering, Function, FunctionTable};
 
 /// Most bytes of the header that are looked at: one page, all that a reduced dump holds. Assemblies of .NET use 512.
 const MAX_HEADER: u64 = 4096;
 /// `IMAGE_SCN_MEM_WRITE`.
 const WRITABLE: u32 = 0x8000_0000;
+/// `IMAGE_SCN_MEM_EXECUTE`.
+const EXECUTABLE: u32 = 0x2000_0000;
 
 /// How the image stands in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +67,8 @@ pub struct Section {
     pub file_size: u32,
     /// Whether the process could write to it.
     pub writable: bool,
+    /// Whether the process could execute it.
+    pub executable: bool,
 }
 
 /// The header that makes an image a managed assembly.
@@ -93,12 +99,15 @@ pub struct PeImage {
     pub size_of_image: u32,
     /// `IMAGE_FILE_MACHINE_*`; ReadyToRun images for Unix carry it with the bits of their system flipped.
     pub machine: u16,
+    /// What the header says of all code together; compilers that make one section of code put all of it there.
+    pub code: RvaRange,
     /// The sections in the order of the header; none of a loaded image when the dump lacks the list.
     pub sections: Vec<Section>,
     /// Present for managed assemblies whose CLI header the dump holds.
     pub cli: Option<CliHeader>,
     header_size: u32,
     exports: RvaRange,
+    exceptions: RvaRange,
     debug: RvaRange,
     relocations: RvaRange,
 }
@@ -134,10 +143,15 @@ impl PeImage {
             preferred_base: optional.windows_fields.image_base,
             size_of_image: optional.windows_fields.size_of_image,
             machine: header.coff_header.machine,
+            code: RvaRange {
+                rva: u32::try_from(optional.standard_fields.base_of_code).unwrap_or(0),
+                size: u32::try_from(optional.standard_fields.size_of_code).unwrap_or(0),
+            },
             sections: sections.iter().map(section).collect(),
             cli: None,
             header_size: optional.windows_fields.size_of_headers,
             exports: range(directories.get_export_table()),
+            exceptions: range(directories.get_exception_table()),
             debug: range(directories.get_debug_table()),
             relocations: range(directories.get_base_relocation_table()),
         };
@@ -200,6 +214,35 @@ impl PeImage {
     #[must_use]
     pub fn export(&self, memory: &dyn Memory, name: &str) -> Option<Addr> {
         export::find(self, memory, name)
+    }
+
+    /// The exported functions by address: begin, length in bytes and where the name stands. Functions that no entry of the
+    /// function table begins with are short ones that call nothing.
+    #[must_use]
+    pub fn named_functions(&self, memory: &dyn Memory) -> Vec<(Addr, u64, Addr)> {
+        export::functions(self, memory)
+    }
+
+    /// The table of the functions; `None` when the image has none, and of other processors than x64.
+    #[must_use]
+    pub fn functions(&self) -> Option<FunctionTable> {
+        FunctionTable::of(self)
+    }
+
+    /// Whether code can stand at an address: it lies in the image, and in a section that can be executed as far as the
+    /// dump tells.
+    #[must_use]
+    pub fn may_execute(&self, at: Addr) -> bool {
+        let rva = at.since(self.base).and_then(|d| u32::try_from(d).ok());
+        let Some(rva) = rva.filter(|r| *r < self.size_of_image) else {
+            return false;
+        };
+        let inside = |s: &Section| {
+            rva.checked_sub(s.range.rva)
+                .is_some_and(|d| d < s.range.size)
+        };
+        let mut sections = self.sections.iter();
+        self.sections.is_empty() || sections.any(|s| s.executable && inside(s))
     }
 
     /// Where the sections are that the process could write to, with the bytes that stand there.
@@ -272,5 +315,6 @@ fn section(table: &SectionTable) -> Section {
         file_offset: table.pointer_to_raw_data,
         file_size: table.size_of_raw_data,
         writable: table.characteristics & WRITABLE != 0,
+        executable: table.characteristics & EXECUTABLE != 0,
     }
 }

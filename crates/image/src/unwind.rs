@@ -2,8 +2,12 @@
 //!
 //! ELF images on x64 and arm64: `.eh_frame`, found through `PT_GNU_EH_FRAME`; it is mapped, so dumps hold it where they
 //! hold the image's read-only pages. Code of no image is taken to keep frame pointers, as the JIT's does.
+//!
+//! Windows on x64: [`WindowsFrames`]. There managed code keeps no frame pointers, and has entries like native code.
 
 mod entries;
+mod epilogue;
+mod windows;
 
 use crate::elf::ElfImage;
 use asynctriage_dump::{Addr, Memory, Registers};
@@ -11,6 +15,8 @@ use entries::Entries;
 use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder as _};
 use framehop::{aarch64, x86_64};
 use std::sync::OnceLock;
+
+pub use windows::WindowsFrames;
 
 /// The longest table that is taken; that of libcoreclr.so has 400 KiB.
 const MAX_TABLE: u64 = 64 << 20;
@@ -64,6 +70,13 @@ pub struct Frame {
     pub ip: Addr,
     /// The stack pointer in this frame. On x64 the return address of the call below stands directly under it.
     pub sp: Addr,
+}
+
+/// A walk from frame to frame, innermost first, which ends at the root and where tables or stack are missing.
+pub trait FrameWalk: Iterator<Item = Frame> {
+    /// Whether the walk has ended at the thread's first function.
+    #[must_use]
+    fn reached_root(&self) -> bool;
 }
 
 /// The frames of one thread, innermost first; ends at the root, and where the tables or the stack are missing.
@@ -208,10 +221,8 @@ const ORDER: [x86_64::Reg; 16] = {
     ]
 };
 
-impl Frames<'_, '_> {
-    /// Whether the walk has ended at the thread's first function.
-    #[must_use]
-    pub fn reached_root(&self) -> bool {
+impl FrameWalk for Frames<'_, '_> {
+    fn reached_root(&self) -> bool {
         self.root
     }
 }

@@ -6,7 +6,7 @@ use crate::threads::display_name;
 use crate::users::Users;
 use crate::waits::{ObjectWait, RwLocks};
 use asynctriage_async_graph::{Class, Helper, NodeId};
-use asynctriage_clr::{Block, BlockKind, Lock, MethodKind, StackFrame, Thread};
+use asynctriage_clr::{Block, BlockKind, FrameSource, Lock, MethodKind, StackFrame, Thread};
 use asynctriage_dump::Addr;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
@@ -17,13 +17,15 @@ const IS_SET: u32 = 1 << 31;
 const MAX_BELOW: usize = 10_000;
 
 /// Frames of the primitives that everything else waits with; who calls them is what a thread waits in.
-const MECHANISM: [&str; 6] = [
+const MECHANISM: [&str; 7] = [
     "System.Threading.Monitor.",
     "System.Threading.Lock.",
     "System.Threading.Condition.",
     "System.Threading.WaitSubsystem.",
     "System.Threading.WaitHandle.",
     "System.Threading.LowLevel",
+    // what workers of the pool wait with on Windows
+    "Interop.Kernel32.GetQueuedCompletionStatus",
 ];
 
 /// What a thread waits for.
@@ -85,13 +87,22 @@ impl ThreadFacts {
         let runs = |(frame, name): &(StackFrame, Arc<str>)| {
             frame.method.kind != MethodKind::Dynamic && !name.starts_with("Interop.")
         };
-        self.wait.is_none() && !self.thread.in_wait() && top.is_some_and(runs)
+        !self.is_guessed() && self.wait.is_none() && !self.thread.in_wait() && top.is_some_and(runs)
     }
 
-    /// Whether it is a worker of the pool that waits for work.
+    /// Whether nothing is known of its stack but addresses that may be left over.
+    pub(crate) fn is_guessed(&self) -> bool {
+        let mut frames = self.frames.iter();
+        frames.all(|(f, _)| f.source == FrameSource::StackScan)
+    }
+
+    /// Whether it is a worker of the pool that waits for work, or a thread of the pool that waits for the end of
+    /// input and output (Windows).
     pub(crate) fn is_parked(&self) -> bool {
+        let pool = ["WorkerThread.", "IOCompletionPoller."];
         self.caller()
-            .is_some_and(|n| n.starts_with("System.Threading.PortableThreadPool.WorkerThread."))
+            .and_then(|n| n.strip_prefix("System.Threading.PortableThreadPool."))
+            .is_some_and(|n| pool.iter().any(|p| n.starts_with(p)))
     }
 
     /// The innermost method of the program on its stack, and whether code made at run time stands below it.

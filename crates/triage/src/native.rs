@@ -1,7 +1,7 @@
 //! Native frames of the threads, for whoever asks for whole stacks.
 
 use crate::analysis::Analysis;
-use asynctriage_report::{Address, Report, ThreadFrame};
+use asynctriage_report::{Address, FrameStanding, Report, ThreadFrame};
 
 impl Analysis<'_, '_> {
     /// Puts the native frames in front of the managed ones: what a thread does below its innermost managed method.
@@ -17,6 +17,7 @@ impl Analysis<'_, '_> {
                 address: Some(Address(frame.ip.0)),
                 module: frame.image,
                 native: true,
+                standing: Some(FrameStanding::Exact),
                 ..ThreadFrame::default()
             });
             row.frames.splice(0..0, native);

@@ -8,7 +8,7 @@ use crate::requests::{self, RequestFacts};
 use asynctriage_async_graph::Helper;
 use asynctriage_clr::{FrameSource, Lock};
 use asynctriage_dump::Addr;
-use asynctriage_report::{Address, ObjectRef, Request, Thread, ThreadFrame};
+use asynctriage_report::{Address, FrameStanding, ObjectRef, Request, Thread, ThreadFrame};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 impl Analysis<'_, '_> {
@@ -132,6 +132,7 @@ fn thread_row(facts: Facts<'_, '_, '_>, thread: &ThreadFacts) -> Thread {
                 method: name.to_string(),
                 address: Some(Address(frame.ip.0)),
                 module: Some(facts.a.rt.module(frame.method.module).name.clone()),
+                standing: Some(standing(frame.source)),
                 evidence: (frame.source == FrameSource::StackScan)
                     .then(|| format!("a return address at {}; it may be left over", frame.slot)),
                 ..ThreadFrame::default()
@@ -141,6 +142,16 @@ fn thread_row(facts: Facts<'_, '_, '_>, thread: &ThreadFacts) -> Thread {
         chain: wait.and_then(|w| facts.groups.by_wait.get(&w).cloned()),
         holds: thread.holds.iter().map(|l| lock_ref(facts, l)).collect(),
         request: thread.request.as_ref().map(RequestFacts::title),
+    }
+}
+
+fn standing(source: FrameSource) -> FrameStanding {
+    match source {
+        FrameSource::Registers | FrameSource::Unwound | FrameSource::Recorded => {
+            FrameStanding::Exact
+        }
+        FrameSource::FramePointer => FrameStanding::Chained,
+        FrameSource::StackScan => FrameStanding::Possible,
     }
 }
 
@@ -155,6 +166,7 @@ fn state(thread: &ThreadFacts) -> &'static str {
         None if thread.is_parked() => "idle",
         None if thread.thread.in_wait() => "waiting",
         None if thread.frames.is_empty() => "native",
+        None if thread.is_guessed() => "unknown",
         None => "running",
     }
 }

@@ -14,9 +14,14 @@ const SLOTS: u64 = 4;
 
 /// Entry points with their MethodDescs, by address.
 #[derive(Debug, Default)]
-pub(super) struct EntryPoints(Vec<(Addr, Addr)>);
+pub(crate) struct EntryPoints(Vec<(Addr, Addr)>);
 
 impl EntryPoints {
+    /// Where the last method begins.
+    pub(crate) fn last(&self) -> Option<Addr> {
+        self.0.last().map(|(start, _)| *start)
+    }
+
     /// The last method that begins at or before an address.
     pub(super) fn at_or_before(&self, ip: Addr) -> Option<(Addr, Addr)> {
         let after = self.0.partition_point(|(start, _)| *start <= ip);
@@ -25,7 +30,7 @@ impl EntryPoints {
 }
 
 impl Runtime<'_> {
-    pub(super) fn entry_points(&self, module: Addr) -> Arc<EntryPoints> {
+    pub(crate) fn entry_points(&self, module: Addr) -> Arc<EntryPoints> {
         let known = &self.code.entry_points;
         if let Some(found) = known.read().ok().and_then(|k| k.get(&module).cloned()) {
             return found;

@@ -3,6 +3,7 @@
 mod debug_info;
 mod entry_points;
 mod exact;
+mod functions;
 mod image_points;
 mod known_points;
 mod lambdas;

@@ -46,12 +46,12 @@ pub struct Code {
 }
 
 /// A RangeSection: the same kind of code from `begin` on.
-pub(super) struct Section {
-    pub(super) begin: Addr,
+pub(crate) struct Section {
+    pub(crate) begin: Addr,
     /// HeapList of the JIT's code; null in images.
     heap_list: Addr,
     /// Module whose image it is; null for the JIT's code.
-    pub(super) module: Addr,
+    pub(crate) module: Addr,
 }
 
 impl Runtime<'_> {
@@ -65,7 +65,7 @@ impl Runtime<'_> {
         }
     }
 
-    pub(super) fn code_section(&self, ip: Addr) -> Option<Section> {
+    pub(crate) fn code_section(&self, ip: Addr) -> Option<Section> {
         let (m, o) = (self.memory, &self.offsets.fragment);
         let mut node = self.globals.code_range_map.non_null()?;
         for level in (0..LEVELS).rev() {

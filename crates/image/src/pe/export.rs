@@ -1,6 +1,6 @@
 //! Look-up in the export directory.
 
-use super::PeImage;
+use super::{Covering, PeImage};
 use crate::bytes::{compare_c_str, prefix};
 use asynctriage_dump::{Addr, Memory};
 use goblin::pe::export::{ExportDirectoryTable, SIZEOF_EXPORT_DIRECTORY_TABLE};
@@ -8,6 +8,9 @@ use std::cmp::Ordering;
 
 /// More names than any image exports; ends the search in a malformed directory.
 const MAX_NAMES: u32 = 1 << 20;
+/// The longest function that is believed to be one although no entry of the function table tells its end: those of
+/// ntdll.dll that enter the kernel have 32 bytes.
+const MAX_LEAF: u32 = 64;
 
 pub(super) fn find(image: &PeImage, memory: &dyn Memory, name: &str) -> Option<Addr> {
     let directory = image.exports.non_empty()?;
@@ -61,4 +64,65 @@ fn index_of(
         }
     }
     None
+}
+
+/// The exported functions by address, see [`PeImage::named_functions`].
+pub(super) fn functions(image: &PeImage, memory: &dyn Memory) -> Vec<(Addr, u64, Addr)> {
+    let mut begins = begins(image, memory).unwrap_or_default();
+    begins.sort_unstable();
+    begins.dedup_by_key(|(rva, _)| *rva);
+    let lengths = begins.iter().enumerate().map(|(i, (rva, _))| {
+        let next = begins
+            .get(i.saturating_add(1))
+            .map_or(u32::MAX, |(rva, _)| *rva);
+        length(image, memory, *rva, next)
+    });
+    let found = begins
+        .iter()
+        .zip(lengths)
+        .filter_map(|((rva, name), len)| Some((image.rva_to_addr(*rva)?, u64::from(len?), *name)));
+    found.collect()
+}
+
+/// RVA and place of the name of every export of this image.
+fn begins(image: &PeImage, memory: &dyn Memory) -> Option<Vec<(u32, Addr)>> {
+    let directory = image.exports.non_empty()?;
+    let bytes = prefix(
+        memory,
+        image.rva_to_addr(directory.rva)?,
+        SIZEOF_EXPORT_DIRECTORY_TABLE as u64,
+    );
+    let table = ExportDirectoryTable::parse(&bytes, 0).ok()?;
+    let names = image.rva_to_addr(table.name_pointer_rva)?;
+    let ordinals = image.rva_to_addr(table.ordinal_table_rva)?;
+    let addresses = image.rva_to_addr(table.export_address_table_rva)?;
+    let count = table.number_of_name_pointers.min(MAX_NAMES);
+    let found = (0..count).map_while(|i| {
+        let name = image.rva_to_addr(memory.u32(names.element(i.into(), 4))?)?;
+        let ordinal = memory.u16(ordinals.element(i.into(), 2))?;
+        let rva = memory.u32(addresses.element(ordinal.into(), 4))?;
+        Some((rva, name))
+    });
+    let inside = |rva: u32| {
+        rva.checked_sub(directory.rva)
+            .is_some_and(|at| at < directory.size)
+    };
+    Some(found.filter(|(rva, _)| !inside(*rva)).collect())
+}
+
+/// Bytes of the function that begins at `rva`; `None` when it is none, or begins inside of another one.
+fn length(image: &PeImage, memory: &dyn Memory, rva: u32, next: u32) -> Option<u32> {
+    let start = image.rva_to_addr(rva)?;
+    if !image.may_execute(start) {
+        return None;
+    }
+    let table = image.functions()?;
+    match table.covering(memory, rva)? {
+        Covering::Function(f) => (f.begin == rva).then(|| f.end.saturating_sub(rva)),
+        Covering::Nothing => {
+            let behind = table.get(memory, table.begun(memory, rva)?);
+            let end = behind.map_or(u32::MAX, |f| f.begin).min(next);
+            Some(end.saturating_sub(rva).min(MAX_LEAF))
+        }
+    }
 }

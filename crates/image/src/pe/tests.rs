@@ -30,7 +30,11 @@ pub(crate) fn header() -> Vec<u8> {
     put(&mut page, DIRECTORIES + 6 * 8, &[TEXT.0 + 0x100, 84]);
     put(&mut page, DIRECTORIES + 14 * 8, &[TEXT.0, 72]);
     page[SECTIONS..][..5].copy_from_slice(b".text");
-    put(&mut page, SECTIONS + 8, &[0x1800, TEXT.0, 0x1000, TEXT.1]);
+    put(
+        &mut page,
+        SECTIONS + 8,
+        &[0x1800, TEXT.0, 0x1000, TEXT.1, 0, 0, 0, EXECUTABLE],
+    );
     page[SECTIONS + 40..][..5].copy_from_slice(b".data");
     put(
         &mut page,
@@ -241,6 +245,71 @@ fn what_is_not_such_an_image_is_refused() {
         matches!(changed(NT + 7, 0xff), ImageError::Malformed(..)),
         "65,282 sections"
     );
+}
+
+/// The image of the other tests with two functions, and with exports that stand in its code.
+fn with_functions() -> Pieces {
+    let (mut header, mut text, mut data) = (header(), text(), data());
+    put(&mut header, DIRECTORIES + 3 * 8, &[TEXT.0 + 0x600, 24]);
+    let functions = [[0x700, 0x740, 0], [0x780, 0x7c0, 0]];
+    for (at, [begin, end, info]) in (0x600..).step_by(12).zip(functions) {
+        put(&mut text, at, &[TEXT.0 + begin, TEXT.0 + end, info]);
+    }
+    // `a` begins a function, `bb` stands between them, `bbb` inside of the second one
+    let exports = [0x700, 0x750, 0x790].map(|rva| TEXT.0 + rva);
+    put(&mut data, 0x40, &exports);
+    put(&mut data, 0x60, &[0x0001_0000, 2]);
+    let at = |rva: u32| BASE + u64::from(rva);
+    Pieces::default()
+        .with(BASE, header)
+        .with(at(TEXT.0), text)
+        .with(at(DATA.0), data)
+}
+
+#[test]
+fn functions_are_found_by_what_is_inside_of_them() {
+    let memory = with_functions();
+    let table = parse(&memory, PeLayout::Loaded).functions().unwrap();
+    let covering = |rva: u32| table.covering(&memory, TEXT.0 + rva).unwrap();
+    let begin = |covering: Covering| match covering {
+        Covering::Function(f) => Some(f.begin - TEXT.0),
+        Covering::Nothing => None,
+    };
+    let asked = [0x6ff, 0x700, 0x73f, 0x740, 0x780, 0x7c0];
+    let found = asked.map(|rva| begin(covering(rva)));
+    assert_eq!(
+        found,
+        [None, Some(0x700), Some(0x700), None, Some(0x780), None]
+    );
+    assert_eq!((table.len(), table.get(&memory, 2)), (2, None));
+    assert!(!table.is_empty());
+}
+
+#[test]
+fn exports_name_functions_that_begin_there() {
+    let memory = with_functions();
+    let image = parse(&memory, PeLayout::Loaded);
+    let text: &dyn Memory = &memory;
+    let named = image.named_functions(&memory).into_iter();
+    let named: Vec<_> = named
+        .map(|(at, len, name)| (at.0 - BASE, len, text.c_str(name, 8).unwrap()))
+        .collect();
+    let rva = |at: u32| u64::from(TEXT.0 + at);
+    let expected = [
+        (rva(0x700), 0x40, "a".to_owned()),
+        // up to the next function
+        (rva(0x750), 0x30, "bb".to_owned()),
+    ];
+    assert_eq!(named, expected);
+}
+
+#[test]
+fn code_stands_in_sections_that_can_be_executed() {
+    let memory = with_functions();
+    let image = parse(&memory, PeLayout::Loaded);
+    let may = |rva: u32| image.may_execute(Addr(BASE + u64::from(rva)));
+    assert!(may(TEXT.0) && !may(DATA.0) && !may(0x7000));
+    assert!(!image.may_execute(Addr(BASE - 1)));
 }
 
 proptest! {

@@ -19,6 +19,7 @@ const MAX_SECTIONS: u32 = 256;
 /// Section types.
 const RUNTIME_FUNCTIONS: u32 = 102;
 const DEBUG_INFO: u32 = 105;
+const DELAY_LOAD_THUNKS: u32 = 106;
 const INSTANCE_ENTRY_POINTS: u32 = 109;
 const MAX_FUNCTIONS: u32 = 1 << 24;
 /// `IMAGE_FILE_MACHINE_AMD64`, and the bits that images for Linux have flipped.
@@ -105,6 +106,12 @@ impl<'i> ReadyToRun<'i> {
             }
         }
         low.checked_sub(1)
+    }
+
+    /// RVA of the stubs that methods call others through before these are known.
+    #[must_use]
+    pub fn thunks(&self) -> Option<u32> {
+        self.section(DELAY_LOAD_THUNKS).map(|s| s.0)
     }
 
     /// Where the debug info of a function is.

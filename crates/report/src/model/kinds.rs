@@ -242,6 +242,18 @@ words! {
 }
 
 words! {
+    /// How much is known of a frame of a thread's stack.
+    FrameStanding {
+        /// The registers, the tables of the code or a note of the runtime lead to it: the method runs.
+        Exact = "exact",
+        /// A chain of frame pointers that was found on the stack leads to it.
+        Chained = "chained",
+        /// A return address that stands on the stack: the method runs, or has returned since.
+        Possible = "possible",
+    }
+}
+
+words! {
     /// The container of a dump.
     #[derive(Default)]
     DumpFormat {

@@ -21,7 +21,8 @@ pub use join::{
     ChainHistory, FrameMatch, JoinContradiction, JoinedChain, OperationHistory, TraceJoin,
 };
 pub use kinds::{
-    Confidence, DumpFormat, FindingKind, FrameKind, LeafKind, RootKind, Severity, VerdictState,
+    Confidence, DumpFormat, FindingKind, FrameKind, FrameStanding, LeafKind, RootKind, Severity,
+    VerdictState,
 };
 pub use markers::{MarkerEvent, MarkerGroup, MarkerReport, TplChain, TplReport};
 pub use observe::{

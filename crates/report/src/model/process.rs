@@ -1,6 +1,6 @@
 //! Threads, the thread pool and the requests of the process.
 
-use super::{Address, Details, is_false, is_zero};
+use super::{Address, Details, FrameStanding, is_false, is_zero};
 use serde::{Deserialize, Serialize};
 
 /// A thread that runs or ran managed code.
@@ -16,7 +16,7 @@ pub struct Thread {
     /// Its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it does: `running`, `blocked`, `idle`, `dead` and the like.
+    /// What it does: `running`, `blocked`, `idle`, `dead` and the like; `unknown` when only possible frames tell.
     pub state: String,
     /// Its stack, innermost first, as far as it could be read.
     pub frames: Vec<ThreadFrame>,
@@ -56,6 +56,9 @@ pub struct ThreadFrame {
     /// Line in `file`, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
+    /// How much is known of the frame.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub standing: Option<FrameStanding>,
     /// How the frame was found, when that leaves a doubt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<String>,

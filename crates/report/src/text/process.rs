@@ -4,7 +4,7 @@ use super::page::Page;
 use super::style::Role;
 use super::table::{Column, Table};
 use super::words::{count, duration, several};
-use crate::{ObjectRef, Pool, Report, Request, Thread, ThreadFrame};
+use crate::{FrameStanding, ObjectRef, Pool, Report, Request, Thread, ThreadFrame};
 use std::collections::BTreeMap;
 
 /// Frames of a blocked thread that are shown without `-v`.
@@ -202,7 +202,16 @@ fn stack(page: &mut Page<'_>, thread: &Thread) {
             .address
             .filter(|_| page.verbose())
             .map(|a| format!("  {a}"));
-        let notes = format!("{}{}", source.unwrap_or_default(), code.unwrap_or_default());
+        let standing = if frame.standing == Some(FrameStanding::Possible) {
+            "  possible"
+        } else {
+            ""
+        };
+        let notes = format!(
+            "{standing}{}{}",
+            source.unwrap_or_default(),
+            code.unwrap_or_default()
+        );
         let role = if is_framework(frame) {
             Role::Dim
         } else {

@@ -187,6 +187,12 @@ fn describe(facts: Facts<'_, '_, '_>, cycle: &Cycle) -> Option<Finding> {
             "mixed-deadlock",
         )
     };
+    let is_possible = |t: &&ThreadFacts| matches!(&t.wait, Some(Wait::Object(o)) if o.is_possible);
+    let confidence = if threads.iter().any(is_possible) {
+        Confidence::Possible
+    } else {
+        confidence
+    };
     let ending = Ending::of(&threads, confidence);
     let first = threads.first()?;
     let alone = threads.len() == 1;
@@ -243,7 +249,7 @@ impl Ending {
         if !limits.is_empty() {
             return Self {
                 severity: Severity::Warning,
-                confidence: Confidence::Likely,
+                confidence: confidence.min(Confidence::Likely),
                 text: format!("Time limits end the waits: {}.", listed(limits)),
                 next: "wait for the time limits before a restart; then let every thread take these locks in the same order, and do not wait for tasks while holding one",
             };
@@ -255,7 +261,7 @@ impl Ending {
                 "None of them can go on, unless a time limit ends its wait: whether there is one is not known of {}.",
                 listed(open)
             );
-            (Confidence::Likely, text)
+            (confidence.min(Confidence::Likely), text)
         };
         Self {
             severity: Severity::Critical,

@@ -11,6 +11,7 @@ mod rw;
 use crate::analysis::Analysis;
 use crate::hang::ThreadFacts;
 use crate::threads::display_name;
+use asynctriage_clr::FrameSource;
 use asynctriage_dump::Addr;
 use std::sync::Arc;
 
@@ -40,6 +41,8 @@ pub(crate) struct ObjectWait {
     pub(crate) ends: bool,
     /// How that is known.
     pub(crate) how: String,
+    /// Whether the frames that tell it may be left over from calls that have returned.
+    pub(crate) is_possible: bool,
 }
 
 /// How a thread waits, by the frames of its stack.
@@ -113,6 +116,8 @@ struct Found {
     method: String,
     start: Addr,
     end: Addr,
+    /// Whether that frame may be left over.
+    is_possible: bool,
 }
 
 impl Analysis<'_, '_> {
@@ -356,6 +361,10 @@ fn find_way(facts: &ThreadFacts) -> Option<Found> {
     Some(Found {
         way,
         method: facts.frames.get(index).map(|(_, n)| n.to_string())?,
+        is_possible: facts
+            .frames
+            .get(index)
+            .is_some_and(|(f, _)| f.source == FrameSource::StackScan),
         // the frames below a join hold the thread's own object
         start: match way {
             Way::Join => joins(facts).unwrap_or(start),
@@ -385,6 +394,14 @@ fn plain(text: impl Into<String>, found: &Found) -> ObjectWait {
         text: text.into(),
         owners: Vec::new(),
         ends: false,
-        how: format!("{} on its stack", found.method),
+        how: if found.is_possible {
+            format!(
+                "{} on its stack, possibly left over from a call that has returned",
+                found.method
+            )
+        } else {
+            format!("{} on its stack", found.method)
+        },
+        is_possible: found.is_possible,
     }
 }

@@ -1,0 +1,145 @@
+//! The table of an image's functions (`.pdata`): where each begins and ends, and how to leave it (x64).
+//!
+//! Linkers write it for native code, crossgen for ReadyToRun code; Windows itself needs it to leave a frame.
+
+use super::PeImage;
+use asynctriage_dump::{Addr, Memory};
+
+/// Bytes of an entry: begin, end and unwind information.
+const ENTRY: u64 = 12;
+/// The unwind information of an entry with this bit is another entry.
+const INDIRECT: u32 = 1;
+/// Entries that lead to one another; linkers write one such step at most.
+const MAX_STEPS: usize = 8;
+/// `IMAGE_FILE_MACHINE_AMD64`.
+const X64: u16 = 0x8664;
+
+/// A function, or a part of one that stands apart. All numbers are distances from `base`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Function {
+    /// What the numbers are counted from: the load address of the image, or the begin of the JIT's code.
+    pub base: Addr,
+    /// The first instruction.
+    pub begin: u32,
+    /// Behind the last one.
+    pub end: u32,
+    /// `UNWIND_INFO`.
+    pub unwind: u32,
+}
+
+impl Function {
+    /// The entry at an address; `None` when the dump lacks it.
+    #[must_use]
+    pub fn read(memory: &dyn Memory, base: Addr, at: Addr) -> Option<Self> {
+        Some(Self {
+            base,
+            begin: memory.u32(at)?,
+            end: memory.u32(at + 4)?,
+            unwind: memory.u32(at + 8)?,
+        })
+    }
+
+    /// The entry itself, or the one that it stands for.
+    #[must_use]
+    pub fn direct(self, memory: &dyn Memory) -> Option<Self> {
+        let mut function = self;
+        for _ in 0..MAX_STEPS {
+            if function.unwind & INDIRECT == 0 {
+                return Some(function);
+            }
+            let at = self.base + u64::from(function.unwind & !INDIRECT);
+            function = Self::read(memory, self.base, at)?;
+        }
+        None
+    }
+
+    /// Whether it has the instruction at this distance from the base.
+    #[must_use]
+    pub fn contains(&self, rva: u32) -> bool {
+        self.begin <= rva && rva < self.end
+    }
+}
+
+/// What a table says of an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Covering {
+    /// This function has it.
+    Function(Function),
+    /// None has it: code that calls nothing and leaves the stack as it was, or no code at all.
+    Nothing,
+}
+
+/// The functions of one image, in the order of their begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FunctionTable {
+    base: Addr,
+    at: Addr,
+    count: u32,
+}
+
+impl FunctionTable {
+    pub(super) fn of(image: &PeImage) -> Option<Self> {
+        let range = image
+            .exceptions
+            .non_empty()
+            .filter(|_| image.machine == X64)?;
+        Some(Self {
+            base: image.base,
+            at: image.rva_to_addr(range.rva)?,
+            count: u32::try_from(u64::from(range.size).checked_div(ENTRY)?).ok()?,
+        })
+    }
+
+    /// Number of entries.
+    #[must_use]
+    pub fn len(&self) -> u32 {
+        self.count
+    }
+
+    /// Whether there is no entry.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    fn begin(&self, memory: &dyn Memory, index: u32) -> Option<u32> {
+        memory.u32(self.at.element(index.into(), ENTRY))
+    }
+
+    /// The entry with this number.
+    #[must_use]
+    pub fn get(&self, memory: &dyn Memory, index: u32) -> Option<Function> {
+        let there = index < self.count;
+        let at = self.at.element(index.into(), ENTRY);
+        there.then(|| Function::read(memory, self.base, at))?
+    }
+
+    /// How many entries begin at or before a place; `None` when the dump lacks the entries that tell.
+    #[must_use]
+    pub fn begun(&self, memory: &dyn Memory, rva: u32) -> Option<u32> {
+        let (mut low, mut high) = (0, self.count);
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.begin(memory, middle)? <= rva {
+                low = middle.saturating_add(1);
+            } else {
+                high = middle;
+            }
+        }
+        Some(low)
+    }
+
+    /// What has the instruction at `rva`; `None` when the dump lacks the entries that tell.
+    #[must_use]
+    pub fn covering(&self, memory: &dyn Memory, rva: u32) -> Option<Covering> {
+        let Some(last) = self.begun(memory, rva)?.checked_sub(1) else {
+            return Some(Covering::Nothing);
+        };
+        let function = self.get(memory, last)?;
+        Some(if function.contains(rva) {
+            Covering::Function(function)
+        } else {
+            Covering::Nothing
+        })
+    }
+}
