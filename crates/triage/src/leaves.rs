@@ -1,5 +1,7 @@
 //! What a chain waits for in the end.
 
+mod io;
+
 use crate::analysis::Analysis;
 use crate::paths::Path;
 use crate::timers;
@@ -446,9 +448,6 @@ impl Analysis<'_, '_> {
         let name = self.type_name(node.mt);
         let definition = self.rt.ty(node.mt).map(|t| self.rt.definition_name(&t));
         match definition.as_deref().unwrap_or_default() {
-            "System.Net.Sockets.Socket+AwaitableSocketAsyncEventArgs" => {
-                self.socket_leaf(node.addr)
-            }
             "System.Threading.PeriodicTimer+State" => self.periodic_leaf(node.addr),
             "System.IO.Pipelines.Pipe+DefaultPipeReader" => {
                 leaf(LeafKind::PipeRead, "a pipe's reader waits for data".into())
@@ -457,40 +456,14 @@ impl Analysis<'_, '_> {
                 LeafKind::PipeWrite,
                 "a pipe's writer waits until the reader has caught up".into(),
             ),
-            "Microsoft.Win32.SafeHandles.SafeFileHandle+ThreadPoolValueTaskSource"
-            | "Microsoft.Win32.SafeHandles.SafeFileHandle+OverlappedValueTaskSource" => {
-                self.file_leaf(node.addr)
-            }
             d if d.starts_with("System.Threading.Channels.") => self.channel_leaf(node.addr, &name),
-            _ => leaf(
-                LeafKind::ValueTaskSource,
-                format!("IValueTaskSource {name}"),
-            ),
+            d => self.io_leaf(node, d).unwrap_or_else(|| {
+                leaf(
+                    LeafKind::ValueTaskSource,
+                    format!("IValueTaskSource {name}"),
+                )
+            }),
         }
-    }
-
-    fn socket_leaf(&self, source: Addr) -> Leaf {
-        let owner = self.rt.reference(source, "_owner");
-        let listening = owner.and_then(|s| self.rt.field_u8(s, "_isListening")) == Some(1);
-        let reads = self.rt.field_u8(source, "_isReadForCaching") == Some(1);
-        let connected = owner.and_then(|s| self.rt.field_u8(s, "_isConnected")) != Some(0);
-        let (kind, text) = match (listening, connected, reads) {
-            (true, ..) => (LeafKind::SocketAccept, "Socket accept"),
-            (_, _, true) => (LeafKind::SocketReceive, "Socket receive"),
-            (_, false, _) => (LeafKind::SocketConnect, "Socket connect"),
-            _ => (LeafKind::SocketSend, "Socket send"),
-        };
-        let mut out = leaf(kind, text.into());
-        if let Some(socket) = owner {
-            out.details
-                .insert("socket".into(), json!(socket.to_string()));
-            if let Some(end) = crate::sockets::endpoint(self.rt, socket, listening) {
-                let how = if listening { "on" } else { "with" };
-                out.text = format!("{text} {how} {end}");
-                out.details.insert("endpoint".into(), json!(end));
-            }
-        }
-        out
     }
 
     fn periodic_leaf(&self, state: Addr) -> Leaf {
@@ -503,17 +476,6 @@ impl Analysis<'_, '_> {
             timers::note(&mut out.details, timer);
         }
         out
-    }
-
-    fn file_leaf(&self, source: Addr) -> Leaf {
-        let path = self
-            .rt
-            .reference(source, "_fileHandle")
-            .and_then(|h| self.rt.field_text(h, "_path"));
-        leaf(
-            LeafKind::File,
-            path.map_or_else(|| "file".into(), |p| format!("file {p}")),
-        )
     }
 
     fn channel_leaf(&self, operation: Addr, name: &str) -> Leaf {

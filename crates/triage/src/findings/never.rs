@@ -82,6 +82,7 @@ fn lost_objects(facts: Facts<'_, '_, '_>) -> FxHashSet<NodeId> {
     let mut suspects: FxHashSet<NodeId> = groups
         .filter(|(g, _)| somebody_completes(g.leaf.kind))
         .flat_map(|(_, tally)| tally.leaves.keys().copied())
+        .filter(|id| !facts.a.is_completed_by_system(*id))
         .take(MAX_SUSPECTS)
         .collect();
     for _ in 0..MAX_ROUNDS {
