@@ -36,7 +36,7 @@ Exit status:
   2    the command line is wrong
   3    the input cannot be read or is not a dump
   4    the dump holds no .NET runtime that is supported
-  5    the report is incomplete and --strict was given
+  5    the report is incomplete and --strict was given, or a recording broke off
   70   an error in asynctriage itself
   130  interrupted";
 

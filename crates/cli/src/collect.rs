@@ -8,7 +8,7 @@ use crate::progress::Progress;
 use crate::recipe::{self, Recipe};
 use asynctriage_diagnostics::{Client, Error, EventStream, ProcessInfo, Recording, SessionConfig};
 use asynctriage_report::printable;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -38,6 +38,21 @@ enum Ending {
     Interrupted,
     Full,
     ProcessEnded,
+    /// The file could not be written, or the stream broke.
+    Failed,
+}
+
+impl Ending {
+    /// What ended it, with the result of the copy when that was it; without an event the time was over.
+    fn of(event: Option<Event>) -> (Self, Option<io::Result<()>>) {
+        match event {
+            None => (Self::Duration, None),
+            Some(Event::Full) => (Self::Full, None),
+            Some(Event::Copied(Ok(()))) => (Self::ProcessEnded, Some(Ok(()))),
+            Some(Event::Copied(Err(e))) => (Self::Failed, Some(Err(e))),
+            Some(Event::Interrupt | Event::Stopped(_)) => (Self::Interrupted, None),
+        }
+    }
 }
 
 /// What happens while a recording runs.
@@ -65,7 +80,7 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<Exit, CliError> {
         stacks: false,
         providers: recipe.providers(),
     };
-    let file = File::create_new(&args.output).map_err(|e| cannot_write(&args.output, e))?;
+    let file = create(&args.output).map_err(|e| cannot_write(&args.output, e))?;
     let recording = client.record(&config).map_err(|e| {
         // an empty file would be taken for a recording
         let _ = fs::remove_file(&args.output);
@@ -93,7 +108,10 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<Exit, CliError> {
     let outcome = outcome?;
     let lasted = start.elapsed();
     say(&mut io::stdout(), &closing(args, &outcome, lasted));
-    Ok(Exit::Written)
+    Ok(match outcome.ending {
+        Ending::Failed => Exit::Incomplete,
+        _ => Exit::Written,
+    })
 }
 
 /// A recording that runs.
@@ -112,6 +130,8 @@ struct Outcome {
     bytes: u64,
     /// Whether the threads were asked for their buffers.
     handed_over: bool,
+    /// Why they could not be asked.
+    refused: Option<String>,
     /// Why the end of the file may be missing.
     cut: Option<String>,
 }
@@ -123,6 +143,7 @@ impl Session {
             ending,
             bytes: 0,
             handed_over: false,
+            refused: None,
             cut: None,
         };
         let flush = recipe.buffered && !args.no_flush;
@@ -143,19 +164,19 @@ impl Session {
             Some(limit) => self.events.recv_timeout(limit).ok(),
             None => self.events.recv().ok(),
         };
-        match event {
-            None => (Ending::Duration, None),
-            Some(Event::Full) => (Ending::Full, None),
-            Some(Event::Copied(copied)) => (Ending::ProcessEnded, Some(copied)),
-            Some(Event::Interrupt | Event::Stopped(_)) => (Ending::Interrupted, None),
-        }
+        Ending::of(event)
     }
 
     /// Lets the threads hand over their buffers when there is a recipe for that, then ends the session; the result of
     /// the copy, unless it was not waited for.
     fn finish(&self, flush: Option<&Recipe>, outcome: &mut Outcome) -> Option<io::Result<()>> {
-        // a refusal leaves the recording as it is; the summary does not say then that they were asked
-        let flusher = flush.and_then(|recipe| Flusher::start(&self.client, recipe).ok());
+        let flusher = flush.and_then(|recipe| {
+            // a refusal leaves the recording as it is
+            let started = Flusher::start(&self.client, recipe);
+            started
+                .map_err(|e| outcome.refused = Some(e.to_string()))
+                .ok()
+        });
         let copied = match flusher.is_some().then(|| self.hand_over()) {
             Some(Some(Event::Copied(copied))) => Some(copied),
             Some(Some(Event::Interrupt)) => None,
@@ -357,6 +378,7 @@ fn closing(args: &CollectArgs, outcome: &Outcome, lasted: Duration) -> String {
         Ending::Interrupted => "it was interrupted",
         Ending::Full => "the file had reached its limit (--max-mb)",
         Ending::ProcessEnded => "the process ended",
+        Ending::Failed => "it broke off",
     };
     let mut text = format!(
         "{file}  {} in {:.1} s; {ending}\n",
@@ -365,7 +387,12 @@ fn closing(args: &CollectArgs, outcome: &Outcome, lasted: Duration) -> String {
     );
     if outcome.handed_over {
         text.push_str("the threads were asked for their buffers first, so that the last events are in the file\n");
-    } else if outcome.ending == Ending::ProcessEnded {
+    } else if let Some(why) = &outcome.refused {
+        text.push_str(&format!(
+            "the last events of each thread may be missing: the process did not let them be asked for ({})\n",
+            printable(why)
+        ));
+    } else if matches!(outcome.ending, Ending::ProcessEnded | Ending::Failed) {
         text.push_str(
             "the last events of each thread are missing, unless the program asked for them before it ended\n",
         );
@@ -383,6 +410,15 @@ fn closing(args: &CollectArgs, outcome: &Outcome, lasted: Duration) -> String {
 #[expect(clippy::cast_precision_loss, reason = "two decimals are shown")]
 fn mebibytes(bytes: u64) -> String {
     format!("{:.2} MiB", bytes as f64 / f64::from(1 << 20))
+}
+
+/// A new file; what it will hold, names of requests among it, is its owner's alone, as a dump is.
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 fn exists(path: &Path) -> CliError {
@@ -409,4 +445,79 @@ fn cannot_write(path: &Path, error: io::Error) -> CliError {
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 pub(crate) fn refused(error: Error) -> CliError {
     CliError::new(Exit::Input, error.to_string(), error.remedy())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Command;
+
+    fn said(ending: Ending, refused: Option<&str>, cut: Option<&str>) -> String {
+        let matches = Command::definition().try_get_matches_from([
+            "asynctriage",
+            "collect",
+            "--pid",
+            "1",
+            "-o",
+            "x.nettrace",
+        ]);
+        let command = clap::FromArgMatches::from_arg_matches(&matches.unwrap()).unwrap();
+        let Command::Collect(args) = command else {
+            unreachable!("the command that was asked for")
+        };
+        let outcome = Outcome {
+            ending,
+            bytes: 1 << 20,
+            handed_over: false,
+            refused: refused.map(str::to_owned),
+            cut: cut.map(str::to_owned),
+        };
+        closing(&args, &outcome, Duration::from_secs(2))
+    }
+
+    #[test]
+    fn a_full_disk_is_not_the_end_of_the_process() {
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        let (ending, copied) = Ending::of(Some(Event::Copied(Err(full))));
+        assert_eq!(ending, Ending::Failed);
+        let why = copied.unwrap().unwrap_err().to_string();
+        insta::assert_snapshot!(said(ending, None, Some(&why)), @r"
+        x.nettrace  1.00 MiB in 2.0 s; it broke off
+        the last events of each thread are missing, unless the program asked for them before it ended
+        the end of the file may be missing: no storage space
+        next: asynctriage trace x.nettrace
+        ");
+        assert_eq!(
+            Ending::of(Some(Event::Copied(Ok(())))).0,
+            Ending::ProcessEnded
+        );
+    }
+
+    #[test]
+    fn a_refusal_to_hand_over_is_told() {
+        insta::assert_snapshot!(said(Ending::Duration, Some("no"), None), @r"
+        x.nettrace  1.00 MiB in 2.0 s; the time was over
+        the last events of each thread may be missing: the process did not let them be asked for (no)
+        next: asynctriage trace x.nettrace
+        ");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn recordings_are_their_owners_alone() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.nettrace");
+        let mode = create(&path)
+            .unwrap()
+            .metadata()
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(
+            create(&path).unwrap_err().kind(),
+            io::ErrorKind::AlreadyExists
+        );
+    }
 }

@@ -182,8 +182,11 @@ fn is_same_inode(_: &Path, _: &Path) -> bool {
     false
 }
 
-/// Writes a file that did not exist; a device such as `/dev/null` is written to as well.
-fn create(file: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+/// Writes a file that did not exist, whole or not at all; a device such as `/dev/null` is written to as well.
+pub(crate) fn create(
+    file: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
     let is_device = fs::metadata(file).is_ok_and(|m| !m.is_file());
     let new = OpenOptions::new()
         .write(true)

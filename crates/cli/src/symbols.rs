@@ -6,10 +6,11 @@
 use crate::args::{AddArgs, SymbolsAction, SymbolsArgs};
 use crate::errors::CliError;
 use crate::exit::Exit;
+use crate::output::create;
 use asynctriage_clr::{ImageFile, PointLists};
 use asynctriage_report::printable;
 use std::ffi::OsStr;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -53,7 +54,7 @@ fn add(args: &AddArgs) -> Result<String, CliError> {
     );
     if let Some(file) = &args.into {
         let bytes = PointLists::file(&images).map_err(|e| cannot_write(file, e))?;
-        create(file, &bytes).map_err(|e| cannot_write(file, e))?;
+        create(file, |out| out.write_all(&bytes)).map_err(|e| cannot_write(file, e))?;
         let file = printable(&file.display().to_string());
         return Ok(format!("{found} in {file}\n"));
     }
@@ -64,7 +65,7 @@ fn add(args: &AddArgs) -> Result<String, CliError> {
         let file = folder.join(file_name(image));
         let bytes =
             PointLists::file(std::slice::from_ref(image)).map_err(|e| cannot_write(&file, e))?;
-        match create(&file, &bytes) {
+        match create(&file, |out| out.write_all(&bytes)) {
             Ok(()) => {}
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists && is_list(&file) => {
                 known = known.saturating_add(1);
@@ -172,12 +173,6 @@ fn read(file: &Path) -> io::Result<Vec<u8>> {
 
 fn is_list(file: &Path) -> bool {
     read(file).is_ok_and(|bytes| PointLists::default().add(&bytes))
-}
-
-/// Writes a file that is not there yet.
-fn create(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut new = OpenOptions::new().write(true).create_new(true).open(file)?;
-    new.write_all(bytes)
 }
 
 fn cannot_write(file: &Path, error: io::Error) -> CliError {
