@@ -244,8 +244,8 @@ fn unreadable(dump: &Dump, core: &MappedFile) -> RuntimeError {
     }
 }
 
-/// A program that seems to be its own runtime although the dump lacks its symbols, and what shows it. Seen in dumps that
-/// createdump writes of single-file applications when it is not told that they are (8.0, 9.0, 10.0).
+/// A program that seems to be its own runtime although the dump lacks its tables, and what shows it. Seen in mini dumps
+/// that createdump writes of single-file applications when it is not told that they are (8.0, 9.0, 10.0).
 fn single_file(dump: &Dump) -> Option<(&MappedFile, &'static str)> {
     let program = program(dump)?;
     let image = image(dump, program.start)?;

@@ -63,7 +63,7 @@ impl RuntimeError {
                 "take the dump of the process that runs the .NET code (in a container often the child of a shell), with `dotnet-dump collect`, createdump or gcore".into()
             }
             Self::SingleFile { .. } => {
-                "take a full dump: of single-file applications no other kind holds the runtime (`dotnet-dump collect --type Full`, `createdump --singlefile --full PID` with the createdump of a runtime, or gcore)".into()
+                "take a full dump (`dotnet-dump collect --type Full`, `createdump --singlefile --full PID` with the createdump of a runtime), or a core with gcore".into()
             }
             Self::Unsupported { .. } => format!("supported are: {}", Layout::known().collect::<Vec<_>>().join(", ")),
             Self::Unreadable { why, .. } if why.contains("the file is cut") => {
@@ -255,8 +255,23 @@ impl<'d> Runtime<'d> {
             self.checks.push("the thread list has the length that the runtime counts, its threads are those of the dump, CoreLib's metadata says the same version".into());
         }
         self.startup_gaps.extend(doubts);
+        if self.version.is_none() {
+            self.version = self.version_of_core_lib();
+            let source = self.version.map(|version| VersionSource {
+                version,
+                from: "file version of System.Private.CoreLib",
+            });
+            self.version_sources.extend(source);
+        }
         self.startup_gaps.extend(self.preview());
         self
+    }
+
+    /// The version that CoreLib states, where it is one of the layouts in use.
+    fn version_of_core_lib(&self) -> Option<Version> {
+        let core_lib = self.core_lib();
+        let version = Version::from_core_lib(core_lib.metadata.as_ref()?)?;
+        ((version.major, version.minor) == self.layout.version()).then_some(version)
     }
 
     /// What is to be kept in mind of a build before the release: nobody measured its layouts.

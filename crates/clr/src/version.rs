@@ -2,6 +2,7 @@
 
 use crate::locate::{Found, RuntimeImage};
 use asynctriage_dump::{Addr, Memory};
+use asynctriage_metadata::{AttributeArg, Metadata, Source, Table, Token};
 use std::fmt;
 
 /// A runtime version as `10.0.15`.
@@ -66,6 +67,25 @@ impl Version {
         )
     }
 
+    /// What System.Private.CoreLib says of its own file: all that tells the patch in heap dumps of programs that were
+    /// published with their runtime (seen in 9.0 and 10.0; trimming keeps it).
+    pub(crate) fn from_core_lib<S: Source>(metadata: &Metadata<S>) -> Option<Self> {
+        let of_assembly = metadata.custom_attributes(Token::new(Table::Assembly, 1));
+        let mut said = of_assembly.filter(|a| a.type_name == FILE_VERSION);
+        let args = metadata.attribute_args(&said.next()?)?;
+        let Some(AttributeArg::String(Some(text))) = args.first() else {
+            return None;
+        };
+        let mut numbers = text.split('.').map_while(|n| n.parse().ok());
+        let version = [
+            numbers.next()?,
+            numbers.next()?,
+            numbers.next()?,
+            numbers.next()?,
+        ];
+        Self::from_file_version(version)
+    }
+
     /// The third number of a build is the patch and, in its last two digits, the year.
     fn from_build(major: u32, minor: u32, build: u32) -> Option<Self> {
         (1..100).contains(&major).then_some(Self {
@@ -76,6 +96,9 @@ impl Version {
         })
     }
 }
+
+/// The attribute of an assembly with the version of its file.
+const FILE_VERSION: &str = "System.Reflection.AssemblyFileVersionAttribute";
 
 /// One witness of the version.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -47,6 +47,13 @@ const FITTING: usize = 97;
 /// Fewer types with fields than this prove nothing.
 const FEWEST: usize = 16;
 
+/// The class of suspended methods (8.0 to 11.0).
+const BOX: &str = "AsyncStateMachineBox`1";
+/// What it and all other tasks are derived from.
+const TASK: (&str, &str) = ("System.Threading.Tasks", "Task");
+/// Base classes above one another; boxes have three.
+const MAX_LEVELS: usize = 16;
+
 /// Which listed type each type of the process is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Alignment {
@@ -105,6 +112,34 @@ pub(super) fn align(build: &CoreLibBuild, seen: &[Seen]) -> Alignment {
         exact: false,
         rows,
     }
+}
+
+/// Whether suspended methods are known for what they are, or none is there: every kind of task that the process has,
+/// and nobody recognised, may be one of them. Where they are taken for other tasks, what waits for what is wrong; seen
+/// with a trimmed CoreLib laid beside a whole one.
+pub(super) fn knows_suspended_methods(
+    build: &CoreLibBuild,
+    alignment: &Alignment,
+    seen: &[Seen],
+) -> bool {
+    let name = |rid: u32| {
+        let ty = build.get(*alignment.rows.get(&rid)?)?;
+        Some((&*ty.namespace, &*ty.name))
+    };
+    if alignment
+        .rows
+        .keys()
+        .any(|rid| name(*rid).is_some_and(|(_, name)| name == BOX))
+    {
+        return true;
+    }
+    let parents: BTreeMap<u32, u32> = seen.iter().map(|s| (s.rid, s.parent)).collect();
+    let is_task = |rid: u32| {
+        let up = std::iter::successors(Some(rid), |rid| parents.get(rid).copied());
+        up.take(MAX_LEVELS).any(|rid| name(rid) == Some(TASK))
+    };
+    let mut unknown = seen.iter().filter(|s| name(s.rid).is_none());
+    !unknown.any(|s| is_task(s.rid))
 }
 
 /// Places the types that stand beside placed ones.

@@ -67,6 +67,7 @@ pub(crate) fn learn(rt: &Runtime<'_>) -> Option<CoreNames> {
         aligned
             .max_by_key(|(_, a)| a.recognised)
             .filter(|(_, a)| is_believed(a))
+            .filter(|(b, a)| align::knows_suspended_methods(b, a, &seen))
     })?;
     let from = format!(
         "from a built-in list of {}: {}, {} of {} types with fields were recognised by them",

@@ -90,6 +90,31 @@ fn the_same_build_is_known_by_its_numbers() {
 }
 
 #[test]
+fn names_that_miss_the_suspended_methods_are_not_taken() {
+    let build = build("10.0.15 linux-x64");
+    let row = |namespace: &str, name: &str| {
+        let rows = (1..).zip(&build.types);
+        let mut named = rows.filter(|(_, t)| &*t.name == name && &*t.namespace == namespace);
+        named.next().unwrap().0
+    };
+    let of_tasks = "System.Threading.Tasks";
+    let (task, result) = (row(of_tasks, "Task"), row(of_tasks, "Task`1"));
+    let of_boxes = row("", "AsyncStateMachineBox`1");
+    let seen = process(build, |rid| [task, result, of_boxes].contains(&rid));
+    let knows = |rows: &[u32]| {
+        let alignment = Alignment {
+            rows: rows.iter().map(|r| (*r, *r)).collect(),
+            ..Alignment::default()
+        };
+        align::knows_suspended_methods(build, &alignment, &seen)
+    };
+    assert!(knows(&[task, result, of_boxes]));
+    assert!(!knows(&[task, result]), "they would be other tasks");
+    assert!(!knows(&[task]), "these, too");
+    assert!(knows(&[]), "nothing is taken for a task");
+}
+
+#[test]
 fn types_that_fit_nothing_are_not_named() {
     let field = |rid| SeenField {
         rid,

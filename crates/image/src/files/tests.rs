@@ -89,9 +89,18 @@ fn core(files: &[(u64, u64, &str)], held: &[&[u8]]) -> Dump {
 }
 
 fn core_file(files: &[(u64, u64, &str)], held: &[&[u8]]) -> Vec<u8> {
+    let whole = files
+        .iter()
+        .map(|(start, len, path)| (*start, *len, 0, *path));
+    core_file_of_parts(&whole.collect::<Vec<_>>(), held)
+}
+
+/// The same with the place in the file behind the length.
+fn core_file_of_parts(files: &[(u64, u64, u64, &str)], held: &[&[u8]]) -> Vec<u8> {
     let mut list = [files.len() as u64, 1].map(u64::to_le_bytes).concat();
-    for (start, len, _) in files {
-        list.extend([*start, start + len, 0].map(u64::to_le_bytes).concat());
+    for (start, len, offset, _) in files {
+        let part = [*start, start + len, *offset];
+        list.extend(part.map(u64::to_le_bytes).concat());
     }
     for (.., path) in files {
         list.extend(path.bytes().chain([0]));
@@ -260,6 +269,26 @@ fn libraries_are_known_by_their_build() {
     let variables = dump.memory.run(Addr(BASE + 0x2000));
     assert_eq!(variables, 0, "the process had changed them, or the loader");
     assert_eq!(dump.completion.refused[0].why, "its build id differs");
+}
+
+#[test]
+fn a_single_file_application_is_known_by_what_it_bundles() {
+    let host = crate::elf::tests::library(&[]);
+    let bundled = |at| bundle::tests::bundle(&host, &[(at, 0x1F00, false)]);
+    let parts = [
+        (BASE, 0x3000, 0, "/app/shop"),
+        (BASE + 0x10000, 0x2000, bundle::tests::HOST, "/app/shop"),
+    ];
+    for (name, at, used) in [("same", 0x3080, 1), ("other", 0x4080, 0)] {
+        let mut dump = Dump::from_bytes(core_file_of_parts(&parts, &[&host])).unwrap();
+        let folder = Folder::new(&format!("bundle-{name}"));
+        folder.put("shop", &bundled(at));
+        ImageFiles::new().module_path(&folder.0).complete(&mut dump);
+        assert_eq!(dump.completion.used.len(), used, "{name}");
+        let why = dump.completion.refused.iter().map(|r| r.why.as_str());
+        assert_eq!(why.filter(|w| w.contains("bundles")).count(), 1 - used);
+        assert_eq!(read(&dump, BASE + 0x10000).is_some(), used == 1);
+    }
 }
 
 #[test]
