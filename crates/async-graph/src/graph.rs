@@ -6,6 +6,7 @@ use crate::queue::Queues;
 use crate::resolve::{Waiter, resolve};
 use crate::runtime_async::{self, Head, Operation, TaskState};
 use crate::task::TaskFields;
+use crate::torn::Torn;
 use asynctriage_clr::{Gap, Heap, Runtime};
 use asynctriage_dump::Addr;
 use petgraph::graph::{DiGraph, NodeIndex};
@@ -76,6 +77,8 @@ pub struct AsyncGraph {
     pub rejected: Vec<Rejected>,
     /// Tasks and boxes that have ended, by type.
     pub completed: Vec<Node>,
+    /// Links that a collection which moved objects has torn; none in other dumps.
+    pub torn: Torn,
     /// What could not be read.
     pub gaps: Vec<Gap>,
     ids: FxHashMap<Addr, NodeId>,
@@ -151,9 +154,9 @@ impl AsyncGraph {
     }
 }
 
-struct Builder<'r, 'd> {
-    rt: &'r Runtime<'d>,
-    out: AsyncGraph,
+pub(crate) struct Builder<'r, 'd> {
+    pub(crate) rt: &'r Runtime<'d>,
+    pub(crate) out: AsyncGraph,
     decoder: Decoder<'r, 'd>,
     linked: FxHashSet<(NodeId, NodeId)>,
 }
@@ -185,6 +188,7 @@ impl<'r, 'd> Builder<'r, 'd> {
             queues: Queues::default(),
             rejected: Vec::new(),
             completed: Vec::new(),
+            torn: Torn::default(),
             gaps,
             ids: FxHashMap::default(),
         };
@@ -207,7 +211,7 @@ impl<'r, 'd> Builder<'r, 'd> {
         }
     }
 
-    fn completed(&self, node: Node) -> bool {
+    pub(crate) fn completed(&self, node: Node) -> bool {
         self.out.is_completed(self.rt, node)
     }
 
@@ -235,6 +239,9 @@ impl<'r, 'd> Builder<'r, 'd> {
                 self.link_continuations(*id, *node);
                 self.link_inner(*id, *node);
             }
+        }
+        if self.out.heap.shape.collection.moving {
+            self.cut_torn_links();
         }
         self.link_owners();
         self.link_for_each();
@@ -319,7 +326,7 @@ impl<'r, 'd> Builder<'r, 'd> {
     }
 
     /// The node that an awaited object is; an async iterator stands for its box, a custom awaiter for what it wraps.
-    fn awaited_node(&self, object: Addr) -> Option<NodeId> {
+    pub(crate) fn awaited_node(&self, object: Addr) -> Option<NodeId> {
         if let Some(id) = self.out.node(object) {
             return Some(self.iterator_box(object).unwrap_or(id));
         }
@@ -332,7 +339,7 @@ impl<'r, 'd> Builder<'r, 'd> {
     }
 
     /// The box of an async iterator, from the iterator object, which is its own value-task source.
-    fn iterator_box(&self, object: Addr) -> Option<NodeId> {
+    pub(crate) fn iterator_box(&self, object: Addr) -> Option<NodeId> {
         let place = self.rt.place(object)?;
         let field = self.rt.instance_field(&place.ty, "<>t__builder")?;
         let found = place
@@ -341,34 +348,39 @@ impl<'r, 'd> Builder<'r, 'd> {
         found.filter(|id| self.out.machines.contains_key(id))
     }
 
-    /// Upwards: who is registered to be resumed.
-    fn link_continuations(&mut self, id: NodeId, node: Node) {
-        let mut roots: Vec<(Addr, &'static str)> = Vec::new();
+    /// Where an object keeps who is registered to be resumed.
+    pub(crate) fn continuation_slots(&self, node: Node) -> Vec<(Addr, &'static str)> {
+        let mut slots: Vec<(Addr, &'static str)> = Vec::new();
         match node.class {
             Class::Source | Class::PooledBox => {
                 let Some(ty) = self.rt.ty(node.mt) else {
-                    return;
+                    return slots;
                 };
                 if let Some(field) = self.rt.instance_field(&ty, "_continuationState") {
-                    roots.push((node.addr + field.offset + 8, "_continuationState"));
+                    slots.push((node.addr + field.offset + 8, "_continuationState"));
                 }
                 // the core's first two words are the callback and its state (8.0 to 11.0)
-                roots.extend(
+                slots.extend(
                     source_cores(self.rt, &ty)
                         .into_iter()
                         .map(|o| (node.addr + o + 16, "_continuationState")),
                 );
             }
             Class::BlockingWait | Class::Helper(_) => {}
-            _ => roots.extend(
+            _ => slots.extend(
                 self.out
                     .task
                     .and_then(|t| t.continuation(self.rt, node.addr))
                     .map(|(slot, _)| (slot, "m_continuationObject")),
             ),
         }
+        slots
+    }
+
+    /// Upwards: who is registered to be resumed.
+    fn link_continuations(&mut self, id: NodeId, node: Node) {
         let from = self.iterator_box(node.addr).unwrap_or(id);
-        for (slot, field) in roots {
+        for (slot, field) in self.continuation_slots(node) {
             let Some(value) = self.rt.memory().ptr(slot).and_then(Addr::non_null) else {
                 continue;
             };
@@ -383,7 +395,7 @@ impl<'r, 'd> Builder<'r, 'd> {
     }
 
     /// Whether a node can still be waiting.
-    fn waits(&self, id: NodeId) -> bool {
+    pub(crate) fn waits(&self, id: NodeId) -> bool {
         self.out.object(id).is_some_and(|n| match n.class {
             Class::Box | Class::PooledBox => self.out.machines.contains_key(&id),
             Class::RuntimeAsyncTask => self.out.operations.contains_key(&id),

@@ -22,6 +22,7 @@ mod queue;
 mod resolve;
 mod runtime_async;
 pub mod task;
+mod torn;
 
 pub use class::{Class, Combinator, Helper};
 pub use graph::{AsyncGraph, Edge, Node, NodeId, Rejected};
@@ -30,3 +31,4 @@ pub use queue::Queues;
 pub use resolve::{Waiter, resolve, work_item_targets};
 pub use runtime_async::{AsyncFrame, Head, Operation, PostedTo};
 pub use task::TaskFields;
+pub use torn::Torn;

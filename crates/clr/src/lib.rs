@@ -47,8 +47,8 @@ pub use core_names::{CoreLibBuild, pack_core_names};
 pub use exceptions::{Exception, ThrowFrame};
 pub use gap::Gap;
 pub use heap::{
-    BadObject, Heap, HeapObject, HeapShape, Held, MAX_RETAINED, Retained, Segment, SegmentKind,
-    TypeCount,
+    Background, BadObject, Collection, Heap, HeapObject, HeapShape, Held, MAX_RETAINED, Retained,
+    Segment, SegmentKind, TypeCount,
 };
 pub use layout::{Layout, MissingField};
 pub use locks::{Block, BlockKind, Lock};

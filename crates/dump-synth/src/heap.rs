@@ -48,8 +48,8 @@ impl Heap {
     }
 
     /// Writes the GC's data table and answers where it is. All regions are of generation 0, the last one is where
-    /// allocations go.
-    pub(crate) fn write(&self, space: &mut Space, native: Id) -> u64 {
+    /// allocations go. `invalid` is how often the collector has said that its structures are not valid.
+    pub(crate) fn write(&self, space: &mut Space, native: Id, invalid: u32) -> u64 {
         let vars = space.take(native, gc::VARS_SIZE);
         space.put(vars, &[2, 4]);
         space.put_u64(vars + gc::GENERATION_SIZE, gc::GENERATION_BYTES);
@@ -67,6 +67,7 @@ impl Heap {
         space.put_u64(vars + gc::EPHEMERAL, variables);
         space.put_u64(vars + gc::ALLOC_ALLOCATED, variables + 8);
         space.put_u64(vars + gc::INVALID_COUNT, variables + 16);
+        space.put_u32(variables + 16, invalid);
         // no generation has an allocation start of its own where there are regions
         let fields = space.take(native, 16);
         space.put_u32(fields + 8, u32::MAX);

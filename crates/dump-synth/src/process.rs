@@ -19,6 +19,8 @@ const STACK_UNUSED: u64 = 0x100;
 const STACK_WAIT: u64 = 0x80;
 /// Bytes of heap that the main thread has reserved for itself and not used.
 const RESERVED: u64 = 512;
+/// The collector's mark in the MethodTable word of an object.
+const MARK: u64 = 1;
 /// What the collector leaves room for at the end of such a stretch.
 const RESERVED_TAIL: u64 = 24;
 
@@ -63,6 +65,18 @@ pub struct Process {
     labels: HashMap<String, usize>,
     calls: HashMap<String, usize>,
     scars: HashMap<String, Scars>,
+    /// What a task lists and does not await it: task and call.
+    strangers: Vec<(String, String)>,
+    /// Calls that no task lists.
+    unlisted: Vec<String>,
+    collection: Option<Collection>,
+}
+
+/// How far a garbage collection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Collection {
+    Marking,
+    Moving,
 }
 
 impl Process {
@@ -156,6 +170,35 @@ impl Process {
     pub fn leftover_waiter(mut self, awaited: &str, label: &str) -> Self {
         let scars = self.scars.entry(awaited.to_owned()).or_default();
         scars.leftovers.push(label.to_owned());
+        self
+    }
+
+    /// A call in an awaited task's list of waiters that awaits something else, as in a copy of the task that a moving
+    /// collection left behind.
+    #[must_use]
+    pub fn stranger(mut self, awaited: &str, call: &str) -> Self {
+        self.strangers.push((awaited.to_owned(), call.to_owned()));
+        self
+    }
+
+    /// A call that is missing in the list of what it awaits, as when its awaiter names where that is going to be.
+    #[must_use]
+    pub fn unlisted(mut self, call: &str) -> Self {
+        self.unlisted.push(call.to_owned());
+        self
+    }
+
+    /// A garbage collection has marked all objects as living.
+    #[must_use]
+    pub fn marking(mut self) -> Self {
+        self.collection = Some(Collection::Marking);
+        self
+    }
+
+    /// A garbage collection moves objects.
+    #[must_use]
+    pub fn moving(mut self) -> Self {
+        self.collection = Some(Collection::Moving);
         self
     }
 
@@ -285,7 +328,7 @@ impl Build<'_> {
                         self.address(awaits)
                     };
                     self.write_machine(at, &m, *state, at, target);
-                    if target != 0 {
+                    if target != 0 && !self.is_unlisted(index) {
                         let target = self.index(awaits);
                         self.placed[target].waiters.push(at);
                     }
@@ -312,6 +355,11 @@ impl Build<'_> {
         }
     }
 
+    fn is_unlisted(&self, index: usize) -> bool {
+        let mut unlisted = self.process.unlisted.iter();
+        unlisted.any(|call| self.index(call) == index)
+    }
+
     fn write_machine(&mut self, at: u64, method: &Method, state: i32, names: u64, awaits: u64) {
         let Method { machine, boxed } = method;
         let flags = task::WAITING_FOR_ACTIVATION | task::PROMISE;
@@ -334,6 +382,10 @@ impl Build<'_> {
             .iter()
             .map(|(label, scars)| (self.index(label), scars.clone()))
             .collect();
+        for (awaited, call) in &self.process.strangers {
+            let (awaited, call) = (self.index(awaited), self.address(call));
+            self.placed[awaited].waiters.push(call);
+        }
         let task_type = self.world.core.task.clone();
         for index in 0..self.placed.len() {
             let at = self.placed[index].at;
@@ -377,7 +429,13 @@ impl Build<'_> {
             core,
             ..
         } = self.world;
-        let gc = heap.write(&mut space, native);
+        if self.process.collection == Some(Collection::Marking) {
+            let calls = self.placed.iter();
+            let calls = calls.filter_map(|p| Some((p.at, p.method.as_ref()?.boxed.mt)));
+            calls.for_each(|(at, mt)| space.put_u64(at, mt | MARK));
+        }
+        let moving = self.process.collection == Some(Collection::Moving);
+        let gc = heap.write(&mut space, native, moving.into());
         let domain = space.take(native, 64);
         let first = threads.first;
         let store = space.take(native, thread::STORE_SIZE);

@@ -119,8 +119,12 @@ impl<'r, 'd> Analysis<'r, 'd> {
         self.reachable.get_or_init(|| self.reached(ends));
     }
 
-    /// Those of the objects that a root of the garbage collector reaches.
+    /// Those of the objects that a root of the garbage collector reaches; all of them while objects are being moved, since
+    /// references then lead astray.
     pub(crate) fn reached(&self, objects: impl IntoIterator<Item = Addr>) -> FxHashSet<Addr> {
+        if self.graph.heap.shape.collection.moving {
+            return objects.into_iter().collect();
+        }
         self.rt.reached(&self.graph.heap, self.roots(), objects)
     }
 

@@ -125,6 +125,7 @@ impl Analysis<'_, '_> {
             );
             found.kind = LeafKind::Unreachable;
         }
+        found.confidence = self.chain_confidence();
         let mut evidence = self.leaf_evidence(path, node);
         let machine = path.frames.first().and_then(|f| self.graph.machines.get(f));
         match machine.map(|m| m.chosen).unwrap_or_default() {

@@ -16,6 +16,7 @@ mod analysis;
 mod channels;
 mod clients;
 mod clock;
+mod collection;
 mod context;
 mod dispatchers;
 mod facts;

@@ -177,7 +177,8 @@ impl Walk<'_> {
         let g = &self.graph.graph;
         let innermost = g
             .externals(Direction::Incoming)
-            .filter(|id| g.neighbors(*id).next().is_some() || is_open_frame(self.graph, *id));
+            .filter(|id| g.neighbors(*id).next().is_some() || is_open_frame(self.graph, *id))
+            .filter(|id| !self.graph.torn.inwards.contains(id));
         innermost.collect()
     }
 
@@ -269,7 +270,8 @@ impl Walk<'_> {
             if blocked.is_none() {
                 todo.extend(self.graph.waiters(id).map(|w| (w, frames.len())));
             }
-            if todo.len() == before && (blocked.is_some() || !frames.is_empty()) {
+            let is_end = todo.len() == before && (blocked.is_some() || !frames.is_empty());
+            if is_end && !self.graph.torn.outwards.contains(&id) {
                 out.push(Path {
                     leaf,
                     frames: frames.clone(),

@@ -245,7 +245,8 @@ impl Analysis<'_, '_> {
             skipped_bytes: heap.skipped_bytes(),
             free_objects: free.map_or(0, |f| f.count),
             free_bytes: free.map_or(0, |f| f.bytes),
-            gc_in_progress: heap.shape.collecting,
+            gc_in_progress: heap.shape.collection.is_running(),
+            collection: self.collection_facts(),
             state_machines: nodes(|c| matches!(c, Class::Box | Class::PooledBox)),
             tasks: nodes(Class::is_task),
         }

@@ -2,6 +2,7 @@
 
 use asynctriage_dump::Dump;
 use asynctriage_dump_synth::Process;
+use asynctriage_report::{CollectionStage, Confidence};
 use asynctriage_triage::{Options, Report, analyse};
 
 fn report(process: &Process) -> Report {
@@ -265,5 +266,73 @@ fn a_cut_dump_says_so_and_keeps_what_is_left() {
     assert!(
         frames.iter().all(|f| f.method.contains("App!0x02")),
         "{frames:#?}"
+    );
+}
+
+/// A chain of two calls, a task that lists the inner one without being awaited by it, and a chain whose inner call is in
+/// no list: what a moving collection makes of three chains.
+fn torn() -> Process {
+    Process::new()
+        .task("new")
+        .task("old")
+        .task("other")
+        .method("App.Client.SendAsync", 0, "new")
+        .method("App.Handler.Run", 2, "App.Client.SendAsync#1")
+        .stranger("old", "App.Client.SendAsync#1")
+        .method("App.Queue.Take", 1, "other")
+        .method("App.Worker.Loop", 0, "App.Queue.Take#1")
+        .unlisted("App.Queue.Take#1")
+}
+
+#[test]
+fn links_that_one_end_does_not_know_are_not_followed_while_objects_are_moved() {
+    let whole = "1 task-completion-source: App.Client.SendAsync@0 < App.Handler.Run@2";
+    let moving = report(&torn().moving());
+    assert_eq!(chains(&moving), [whole]);
+    assert_eq!(moving.chains[0].leaf.confidence, Some(Confidence::Possible));
+    let collection = moving.heap.collection.expect("it runs");
+    assert_eq!(collection.stage, CollectionStage::Moving);
+    let gap = moving.gaps.iter().find(|g| g.place.contains("moving"));
+    assert!(
+        gap.is_some_and(|g| g.why.starts_with("1 of them")),
+        "{gap:?}"
+    );
+    // at rest, one end is enough: a task may be about to be awaited
+    assert_eq!(chains(&report(&torn())).len(), 2);
+}
+
+#[test]
+fn marked_objects_are_read_as_ever() {
+    let process = Process::new()
+        .task("tcs")
+        .method("App.Client.SendAsync", 0, "tcs")
+        .method("App.Handler.Run", 2, "App.Client.SendAsync#1");
+    let marking = check(
+        &process.marking(),
+        &["1 task-completion-source: App.Client.SendAsync@0 < App.Handler.Run@2"],
+    );
+    let collection = marking.heap.collection.expect("it runs");
+    assert_eq!(collection.stage, CollectionStage::Marking);
+    assert_eq!(collection.extent.as_deref(), Some("generation 0"));
+    assert_eq!(collection.marked, 2);
+    assert_eq!(marking.chains[0].leaf.confidence, None);
+}
+
+#[test]
+fn findings_are_possible_at_most_while_objects_are_moved() {
+    let process = Process::new()
+        .task("tcs")
+        .method("App.Client.SendAsync", 0, "tcs")
+        .blocked_thread("worker", "App.Client.SendAsync#1");
+    let sure = report(&process);
+    let moving = report(&process.moving());
+    assert_eq!(sure.findings.len(), moving.findings.len());
+    let confidence = |r: &Report| r.findings[0].confidence;
+    assert!(confidence(&sure) > Confidence::Possible);
+    assert_eq!(confidence(&moving), Confidence::Possible);
+    assert!(
+        moving.findings[0].evidence[0]
+            .what
+            .contains("moving objects")
     );
 }

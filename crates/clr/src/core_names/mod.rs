@@ -39,6 +39,17 @@ pub(crate) struct CoreNames {
     pub(crate) bytes: Arc<[u8]>,
     /// Where the names are from, as the end of a sentence.
     pub(crate) from: String,
+    /// The build that they are from, when it is another one than that of the process.
+    pub(crate) foreign: Option<Arc<str>>,
+}
+
+impl Runtime<'_> {
+    /// The build that the names of CoreLib are from, where it is not that of the process: types were then recognised by
+    /// the shapes of their fields, some perhaps wrongly.
+    #[must_use]
+    pub fn foreign_core_names(&self) -> Option<&str> {
+        self.core_names.as_ref()?.foreign.as_deref()
+    }
 }
 
 /// What is known of a type.
@@ -90,6 +101,7 @@ pub(crate) fn learn(rt: &Runtime<'_>) -> Option<CoreNames> {
     Some(CoreNames {
         bytes: image.write().into(),
         from,
+        foreign: (!alignment.exact).then(|| Arc::clone(&build.label)),
     })
 }
 

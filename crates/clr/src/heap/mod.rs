@@ -1,5 +1,6 @@
 //! The managed heap: its segments, every object in them, references, and what the roots reach.
 
+mod collection;
 mod index;
 mod mark;
 mod references;
@@ -7,6 +8,7 @@ mod retained;
 mod segments;
 mod walk;
 
+pub use collection::{Background, Collection};
 pub use index::{BadObject, Heap, HeapObject, TypeCount};
 pub use retained::{Held, MAX_RETAINED, Retained};
 pub use segments::{HeapShape, Segment, SegmentKind};

@@ -3,6 +3,7 @@
 //! The same walk serves workstation and server GC, regions and segments (8.0 to 11.0): generations hold lists of
 //! segments; with segments the young generations share one, so each is visited once.
 
+use super::collection::Collection;
 use crate::gap::Gap;
 use crate::runtime::Runtime;
 use asynctriage_dump::Addr;
@@ -58,8 +59,8 @@ pub struct HeapShape {
     pub server: bool,
     /// Whether the generations are lists of regions rather than parts of segments.
     pub regions: bool,
-    /// Whether the dump was taken while a collection moved objects.
-    pub collecting: bool,
+    /// The garbage collection that the dump was taken in.
+    pub collection: Collection,
     /// What could not be read.
     pub gaps: Vec<Gap>,
 }
@@ -78,11 +79,7 @@ impl Runtime<'_> {
     pub fn heap_shape(&self) -> HeapShape {
         let (m, v, o) = (self.memory, self.globals.gc_vars, &self.offsets.gc_vars);
         let mut shape = HeapShape {
-            collecting: m
-                .ptr(v + o.invalid_count)
-                .and_then(|p| m.i32(p))
-                .unwrap_or(0)
-                != 0,
+            collection: self.collection(),
             regions: m.ptr(v + o.generation_fields).and_then(|p| m.i32(p + 8)) == Some(-1),
             ..HeapShape::default()
         };
@@ -99,14 +96,6 @@ impl Runtime<'_> {
         shape.contexts.sort_unstable();
         shape.contexts.dedup();
         drop_overlaps(&mut shape);
-        if shape.collecting {
-            shape.gaps.push(Gap {
-                section: "heap",
-                place: "the whole heap".into(),
-                why: "the dump was taken while a garbage collection moved objects".into(),
-                remedy: "take another dump a few seconds later".into(),
-            });
-        }
         shape
     }
 

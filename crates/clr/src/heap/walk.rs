@@ -24,6 +24,9 @@ const MOSTLY_ABSENT: u64 = 1024;
 /// A segment of this many bytes is believed whatever the dump holds of it.
 const SMALL_SEGMENT: u64 = 64 << 20;
 
+/// The bit of the MethodTable word that the collector marks a living object with (8.0 to 11.0).
+const MARK: u8 = 1;
+
 /// Types remembered by the hot loop.
 const RECENT: usize = 256;
 
@@ -50,6 +53,8 @@ struct Tally {
     wanted: Vec<HeapObject>,
     bad: Vec<BadObject>,
     starts: Vec<(usize, Bits)>,
+    /// Objects that bear the collector's mark, by segment.
+    marked: Vec<(usize, u64)>,
 }
 
 impl Tally {
@@ -85,6 +90,7 @@ impl Tally {
         self.wanted.extend(other.wanted);
         self.bad.extend(other.bad);
         self.starts.extend(other.starts);
+        self.marked.extend(other.marked);
         self
     }
 }
@@ -104,6 +110,7 @@ impl Runtime<'_> {
                     shape: &shape,
                     wanted,
                     tally,
+                    marked: 0,
                 }
                 .segment(index, segment)
             })
@@ -112,7 +119,12 @@ impl Runtime<'_> {
     }
 }
 
-fn finish(shape: HeapShape, mut tally: Tally) -> Heap {
+fn finish(mut shape: HeapShape, mut tally: Tally) -> Heap {
+    for (index, marked) in &tally.marked {
+        if let Some(segment) = shape.segments.get(*index) {
+            shape.collection.add_marked(segment.kind, *marked);
+        }
+    }
     tally.starts.sort_unstable_by_key(|(index, _)| *index);
     tally.wanted.sort_unstable();
     tally.bad.sort_unstable_by_key(|b| b.addr);
@@ -146,6 +158,14 @@ fn finish(shape: HeapShape, mut tally: Tally) -> Heap {
             remedy: "a dump taken at another moment is usually whole".into(),
         });
     }
+    if shape.collection.moving {
+        gaps.push(Gap {
+            section: "heap",
+            place: "the whole heap".into(),
+            why: "the dump was taken while a garbage collection moved objects".into(),
+            remedy: "take another dump a few seconds later".into(),
+        });
+    }
     let starts = tally.starts.into_iter().map(|(_, bits)| bits).collect();
     Heap {
         shape,
@@ -172,6 +192,8 @@ struct Walker<'a, 'd> {
     shape: &'a HeapShape,
     wanted: &'a (dyn Fn(Addr) -> bool + Sync),
     tally: Tally,
+    /// Objects with the collector's mark.
+    marked: u64,
 }
 
 /// How far a stretch of bytes could be walked.
@@ -220,6 +242,9 @@ impl Walker<'_, '_> {
             };
         }
         self.tally.starts.push((index, starts));
+        if self.marked > 0 {
+            self.tally.marked.push((index, self.marked));
+        }
         self.tally
     }
 
@@ -280,6 +305,7 @@ impl Walker<'_, '_> {
                 return Stop::Bad(at);
             }
             self.count(segment, at, &shape, size.max(MIN_OBJECT), starts);
+            self.marked = self.marked.wrapping_add(u64::from(m0 & MARK));
             at = end;
         }
     }
@@ -295,9 +321,11 @@ impl Walker<'_, '_> {
             shape: self.shape,
             wanted: self.wanted,
             tally: std::mem::take(&mut self.tally),
+            marked: 0,
         };
         let stop = one.stretch(segment, at, &head, starts);
         self.tally = one.tally;
+        self.marked = self.marked.saturating_add(one.marked);
         match stop {
             Stop::Ran(next) if next == at => Stop::Bad(at),
             other => other,

@@ -29,6 +29,9 @@ impl Lists {
         let mut out = Self::default();
         out.add_list64(stream(dump, file, Stream::Memory64ListStream), file.len());
         out.add_list(stream(dump, file, Stream::MemoryListStream), file.len());
+        if out.lost == Truncation::default() && lists_are_cut(dump, file) {
+            out.lost.lost_headers = 1;
+        }
         let held = joined(&out.pieces);
         match dump.get_stream::<MinidumpMemoryInfoList<'_>>() {
             Ok(info) => out.add_info(&info, &held),
@@ -125,6 +128,17 @@ impl Lists {
             });
         }
     }
+}
+
+/// Whether the file ends inside a list of memory, or before it: not even the number of entries may be known then.
+fn lists_are_cut(dump: &File<'_>, file: &[u8]) -> bool {
+    let lists = [Stream::Memory64ListStream, Stream::MemoryListStream].map(|s| s as u32);
+    let mut streams = dump.all_streams();
+    streams.any(|s| {
+        let start = s.location.rva as usize;
+        let end = start.saturating_add(s.location.data_size as usize);
+        lists.contains(&s.stream_type) && end > file.len()
+    })
 }
 
 /// The bytes of a stream as far as the file goes; empty when there is none.

@@ -293,6 +293,20 @@ fn other_systems_and_processors_are_refused() {
     assert!(matches!(headless, Err(OpenError::Damaged(_))));
 }
 
+#[test]
+fn a_file_that_ends_before_its_memory_is_said_to_be_cut() {
+    let whole = File::windows(FULL).memory(&[(0x1000, &[7; 64])]).build();
+    for len in 0..whole.len() {
+        let opened = Dump::from_bytes(whole[..len].to_vec());
+        let is_silent = match &opened {
+            Err(OpenError::NoMemory { truncated }) => !truncated,
+            Err(_) => false,
+            Ok(dump) => dump.truncated.is_none(),
+        };
+        assert!(!is_silent, "cut at {len} of {}: {opened:?}", whole.len());
+    }
+}
+
 const RECORD: OpenOptions = OpenOptions {
     max_decompressed: 1 << 30,
     record_pages: true,

@@ -228,6 +228,22 @@ words! {
 }
 
 words! {
+    /// How far a garbage collection had come.
+    #[derive(Default)]
+    CollectionStage {
+        /// Beside the program: it looks for the objects that live. Nothing is moved.
+        BackgroundMarking = "background-marking",
+        /// Beside the program: it makes free space of the dead. Nothing is moved.
+        BackgroundSweeping = "background-sweeping",
+        /// All threads are stopped and living objects are marked: they are where they were.
+        Marking = "marking",
+        /// All threads are stopped, and objects, or the references to them, are being moved.
+        #[default]
+        Moving = "moving",
+    }
+}
+
+words! {
     /// How sure a finding is; ordered.
     #[derive(Default)]
     Confidence {

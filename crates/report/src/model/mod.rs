@@ -21,8 +21,8 @@ pub use join::{
     ChainHistory, FrameMatch, JoinContradiction, JoinedChain, OperationHistory, TraceJoin,
 };
 pub use kinds::{
-    Confidence, DumpFormat, FindingKind, FrameKind, FrameStanding, LeafKind, RootKind, Severity,
-    VerdictState,
+    CollectionStage, Confidence, DumpFormat, FindingKind, FrameKind, FrameStanding, LeafKind,
+    RootKind, Severity, VerdictState,
 };
 pub use markers::{MarkerEvent, MarkerGroup, MarkerReport, TplChain, TplReport};
 pub use observe::{
@@ -31,7 +31,8 @@ pub use observe::{
 };
 pub use process::{ObjectRef, Pool, QueuedKind, QueuedWork, Request, Thread, ThreadFrame};
 pub use report::{
-    Dump, Gap, Heap, LayoutFact, LeftOut, Rejected, Report, Runtime, SCHEMA_VERSION, Timing, Tool,
+    Collection, Dump, Gap, Heap, LayoutFact, LeftOut, Rejected, Report, Runtime, SCHEMA_VERSION,
+    Timing, Tool,
 };
 pub use runbook::RunbookPage;
 pub use runtimes::{RuntimeTable, RuntimesReport};

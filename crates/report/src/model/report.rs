@@ -1,6 +1,9 @@
 //! The report as a whole, the dump and the runtime it speaks of, and what it could not see.
 
-use super::{Address, ChainGroup, DumpFormat, Finding, Pool, Request, Thread, is_false, is_zero};
+use super::{
+    Address, ChainGroup, CollectionStage, DumpFormat, Finding, Pool, Request, Thread, is_false,
+    is_zero,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -206,15 +209,38 @@ pub struct Heap {
     /// Bytes of free space between the objects.
     #[serde(skip_serializing_if = "is_zero")]
     pub free_bytes: u64,
-    /// Whether the dump was taken while a collection moved objects.
+    /// Whether a garbage collection ran when the dump was taken; `collection` says which.
     #[serde(skip_serializing_if = "is_false")]
     pub gc_in_progress: bool,
+    /// The garbage collection that ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collection: Option<Collection>,
     /// State machines and continuations, the rejected ones not counted.
     #[serde(skip_serializing_if = "is_zero")]
     pub state_machines: u64,
     /// Tasks of any kind.
     #[serde(skip_serializing_if = "is_zero")]
     pub tasks: u64,
+}
+
+/// A garbage collection that ran when the dump was taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Collection {
+    /// How far it had come.
+    pub stage: CollectionStage,
+    /// What it collects at least, by what it has marked: `generation 0`, `generation 1`, `generation 2`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extent: Option<String>,
+    /// The thread that had stopped all others for it: operating-system id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread: Option<u32>,
+    /// Objects with the collector's mark.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub marked: u64,
+    /// What shows it.
+    pub evidence: String,
 }
 
 /// An object that looked like a state machine and is not shown.

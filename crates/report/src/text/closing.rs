@@ -3,7 +3,7 @@
 use super::page::Page;
 use super::style::Role;
 use super::words::{bytes, count, several};
-use crate::{Gap, Report};
+use crate::{CollectionStage, Gap, Heap, Report};
 
 /// Rejected objects listed with `-v`.
 const LISTED: usize = 20;
@@ -18,10 +18,7 @@ pub(super) fn heap(page: &mut Page<'_>, report: &Report) {
     );
     parts
         .extend((heap.skipped_bytes > 0).then(|| format!("{} skipped", bytes(heap.skipped_bytes))));
-    parts.extend(
-        heap.gc_in_progress
-            .then(|| "taken during a garbage collection".to_owned()),
-    );
+    parts.extend(during(heap));
     page.blank();
     let spans = [page.span(Role::Dim, format!("heap: {}", parts.join(", ")))];
     page.line("", "  ", &spans);
@@ -31,6 +28,33 @@ pub(super) fn heap(page: &mut Page<'_>, report: &Report) {
             page.line("  ", "    ", &spans);
         }
     }
+}
+
+/// The garbage collection that the dump was taken in, in words.
+fn during(heap: &Heap) -> Option<String> {
+    let Some(collection) = &heap.collection else {
+        return heap
+            .gc_in_progress
+            .then(|| "taken during a garbage collection".to_owned());
+    };
+    let extent = collection.extent.as_ref();
+    let extent = extent.map_or_else(String::new, |e| format!(" of {e} at least"));
+    let thread = collection.thread;
+    let thread = thread.map_or_else(String::new, |id| format!(", for thread {id}"));
+    Some(match collection.stage {
+        CollectionStage::BackgroundMarking => {
+            "taken while a background garbage collection marked objects".to_owned()
+        }
+        CollectionStage::BackgroundSweeping => {
+            "taken while a background garbage collection swept free space".to_owned()
+        }
+        CollectionStage::Marking => format!(
+            "taken while a garbage collection{extent} marked objects, which were where they had been{thread}"
+        ),
+        CollectionStage::Moving => {
+            format!("taken while a garbage collection{extent} moved objects{thread}")
+        }
+    })
 }
 
 /// By reason; the first ones by address with `-v`.

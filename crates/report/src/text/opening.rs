@@ -3,7 +3,7 @@
 use super::page::Page;
 use super::style::Role;
 use super::words::{bytes, count, several, verb};
-use crate::{ChainGroup, Report, VerdictState};
+use crate::{ChainGroup, CollectionStage, Report, VerdictState};
 
 /// The file and the runtime.
 pub(super) fn header(page: &mut Page<'_>, report: &Report) {
@@ -125,6 +125,17 @@ pub(super) fn summary(page: &mut Page<'_>, report: &Report) {
     page.line("", "", &spans);
     if chains == 0 {
         nothing(page, report);
+    }
+    moved(page, report);
+}
+
+/// Counts of a dump that was taken while objects were moved are too small.
+fn moved(page: &mut Page<'_>, report: &Report) {
+    let collection = report.heap.collection.as_ref();
+    if collection.is_some_and(|c| c.stage == CollectionStage::Moving) {
+        let text = "Taken while a garbage collection moved objects: what is listed is there, but more may be. Take another dump a few seconds later.";
+        let spans = [page.span(Role::Warning, text)];
+        page.line("", "", &spans);
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod blocked;
 mod bottleneck;
+mod ceiling;
 mod collections;
 mod crash;
 mod cycles;
@@ -57,6 +58,7 @@ pub(crate) fn all(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
         found.push(idle(facts));
     }
     quieten(&mut found);
+    ceiling::lower(facts.a, &mut found);
     // stable: within a kind the family's own order holds
     found.sort_by_key(|f| (std::cmp::Reverse(f.severity), rank(f.kind)));
     for (number, finding) in (1_usize..).zip(&mut found) {
@@ -110,6 +112,7 @@ fn rank(kind: FindingKind) -> usize {
 fn is_idle(facts: Facts<'_, '_, '_>) -> bool {
     let whole = facts.a.graph.task.is_some() && facts.a.graph.heap.bad.is_empty();
     whole
+        && !facts.a.graph.heap.shape.collection.moving
         && facts.a.graph.gaps.iter().all(|g| g.section != "chains")
         && facts.a.rt.module_gaps().is_empty()
         && facts.groups.groups.is_empty()

@@ -42,6 +42,29 @@ fn snapshots_of_reports() {
 }
 
 #[test]
+fn a_garbage_collection_is_told_with_its_stage() {
+    let told = |stage, words: &str, is_warned: bool| {
+        let mut report = samples::one_chain();
+        report.heap.collection = Some(Collection {
+            stage,
+            extent: Some("generation 1".into()),
+            thread: Some(7),
+            ..Collection::default()
+        });
+        let shown = text(&report, &options(400));
+        assert!(shown.contains(words), "{shown}");
+        assert_eq!(shown.contains("more may be"), is_warned, "{shown}");
+    };
+    let marked = "a garbage collection of generation 1 at least marked objects, which were where they had been, for thread 7";
+    told(CollectionStage::Marking, marked, false);
+    let moved = "a garbage collection of generation 1 at least moved objects, for thread 7";
+    told(CollectionStage::Moving, moved, true);
+    let beside = "a background garbage collection";
+    told(CollectionStage::BackgroundMarking, beside, false);
+    told(CollectionStage::BackgroundSweeping, beside, false);
+}
+
+#[test]
 fn snapshots_of_the_incident() {
     insta::assert_snapshot!("incident_60", text(&samples::incident(), &options(60)));
     insta::assert_snapshot!("incident_100", text(&samples::incident(), &options(100)));

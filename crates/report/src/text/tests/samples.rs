@@ -400,6 +400,12 @@ pub(super) fn gaps() -> Report {
     report.heap.invalid_objects = 3;
     report.heap.skipped_bytes = 4_096;
     report.heap.gc_in_progress = true;
+    report.heap.collection = Some(Collection {
+        stage: CollectionStage::Moving,
+        thread: Some(4_243),
+        evidence: "the collector says that the heap's structures are not valid".into(),
+        ..Collection::default()
+    });
     report.gaps = vec![Gap {
         id: "truncated".into(),
         section: "heap".into(),

@@ -1,0 +1,57 @@
+//! How sure findings can be at most, for what the whole dump is like.
+
+use super::fact;
+use crate::analysis::Analysis;
+use asynctriage_report::{Confidence, Finding, FindingKind};
+
+/// What is told from single words of many objects: while objects are moved, leftovers of others look the same.
+const BY_SINGLE_WORDS: [FindingKind; 5] = [
+    FindingKind::FaultedTasks,
+    FindingKind::CancelledTasks,
+    FindingKind::CompletedNotCollected,
+    FindingKind::RetainedByStateMachine,
+    FindingKind::NeverCompletes,
+];
+
+/// The ceiling of a dump and the reason, the lowest one first.
+fn ceilings(analysis: &Analysis<'_, '_>) -> Vec<(Confidence, String)> {
+    let mut all = Vec::new();
+    if analysis.graph.heap.shape.collection.moving {
+        all.push((
+            Confidence::Possible,
+            "a garbage collection was moving objects: what is read of them may be half moved"
+                .into(),
+        ));
+    }
+    if let Some(from) = analysis.rt.foreign_core_names() {
+        all.push((
+            Confidence::Likely,
+            format!("the names that this rests on are those of another build ({from})"),
+        ));
+    }
+    all
+}
+
+/// Takes out what the dump cannot show, lowers what is said to be surer than it allows, and says why.
+pub(super) fn lower(analysis: &Analysis<'_, '_>, findings: &mut Vec<Finding>) {
+    if analysis.graph.heap.shape.collection.moving {
+        findings.retain(|f| !BY_SINGLE_WORDS.contains(&f.kind));
+    }
+    let ceilings = ceilings(analysis);
+    for finding in findings {
+        for (ceiling, why) in &ceilings {
+            if finding.confidence > *ceiling {
+                finding.confidence = *ceiling;
+                let how = "lowers the confidence of every finding of this dump";
+                finding.evidence.insert(0, fact(why.clone(), None, how));
+            }
+        }
+    }
+}
+
+impl Analysis<'_, '_> {
+    /// How sure it is what a chain waits for, where the whole dump leaves doubts; `None` where it leaves none.
+    pub(crate) fn chain_confidence(&self) -> Option<Confidence> {
+        ceilings(self).first().map(|(ceiling, _)| *ceiling)
+    }
+}
