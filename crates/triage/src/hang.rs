@@ -13,6 +13,8 @@ use std::sync::Arc;
 
 /// `ManualResetEventSlim.m_combinedState`: it has been set (8.0 to 11.0).
 const IS_SET: u32 = 1 << 31;
+/// Words of a stack that are looked at for who has a lock.
+const MAX_WORDS: usize = 1 << 16;
 /// Nodes that are looked at below one wait for the methods that it waits for.
 const MAX_BELOW: usize = 10_000;
 
@@ -234,13 +236,41 @@ impl Analysis<'_, '_> {
                 return Some(Wait::Inside(Arc::clone(name), lock));
             }
             Some(_) => true,
-            // without a stack only the lock's type tells: .NET uses objects of its own
-            None => lock
-                .object
-                .and_then(|o| self.rt.object_type_name(o))
-                .is_some_and(|n| !n.starts_with("System.")),
+            None => self.is_lock_of_program(&facts.thread, &lock),
         };
         own.then_some(Wait::Pulse(lock))
+    }
+
+    /// Whether a lock is none of .NET's own, when no frame tells who waits in it: .NET uses types of its own, or plain
+    /// objects of primitives that stand on the stack of whoever waits.
+    fn is_lock_of_program(&self, thread: &Thread, lock: &Lock) -> bool {
+        let object = lock.object;
+        let name = object.and_then(|o| self.rt.object_type_name(o));
+        let (Some(object), Some(name)) = (object, name) else {
+            return false;
+        };
+        if &*name != "System.Object" || self.graph.task.is_none() {
+            return !name.starts_with("System.");
+        }
+        let mut seen = FxHashSet::default();
+        let words = self.rt.stack_words(thread).map(|(_, word)| word);
+        let mut holders = words.take(MAX_WORDS).filter(|word| {
+            self.graph.heap.is_object(*word)
+                && seen.insert(*word)
+                && self.rt.element_type(*word).is_none()
+                && self.refers_to(*word, object)
+        });
+        !holders.any(|holder| {
+            let name = self.rt.object_type_name(holder);
+            name.is_none_or(|n| n.starts_with("System."))
+        })
+    }
+
+    fn refers_to(&self, object: Addr, other: Addr) -> bool {
+        let mut found = false;
+        let mut compare = |_, to: Addr| found |= to == other;
+        self.rt.for_each_reference(object, &mut compare);
+        found
     }
 
     /// The wait for a task on a thread's stack. The lock that the thread blocks on decides where it is known; a wait

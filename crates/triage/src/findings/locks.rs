@@ -198,7 +198,12 @@ fn pulses(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
         Draft {
             kind: FindingKind::MonitorWait,
             severity: Severity::Info,
-            confidence: Confidence::Certain,
+            // without frames only the lock tells that it is not .NET that waits
+            confidence: if thread.is_guessed() {
+                Confidence::Likely
+            } else {
+                Confidence::Certain
+            },
             title: format!("Thread '{}' is in Monitor.Wait{place}", thread.name()),
             text: format!(
                 "thread {} is in Monitor.Wait{place} on {}, {limit}: it goes on when another thread pulses that object.",
