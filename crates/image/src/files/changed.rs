@@ -34,7 +34,7 @@ impl Writable {
     }
 
     /// The parts without these ranges, and without `variables`.
-    pub(super) fn keep_out(&self, parts: Vec<Under>, variables: &[Range]) -> Vec<Under> {
+    pub(super) fn keep_out(&self, parts: &[Under], variables: &[Range]) -> Vec<Under> {
         let constant = parts.iter().flat_map(|part| outside(part, variables));
         constant
             .flat_map(|part| outside(&part, self.near(&part)))

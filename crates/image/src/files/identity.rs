@@ -65,7 +65,7 @@ impl<'d> Wanted<'d> {
         if let Some(shown) = shown {
             same_stamp(&image, shown.time_date_stamp, shown.size_of_image)?;
             return Ok((
-                writable.keep_out(self.parts(file), &[]),
+                writable.keep_out(&self.parts(file), &[]),
                 "its time stamp and size are those of the header in the dump".into(),
             ));
         }
@@ -78,7 +78,7 @@ impl<'d> Wanted<'d> {
             return Err("its size differs from what the process had mapped".into());
         }
         Ok((
-            writable.keep_out(self.parts(file), &[]),
+            writable.keep_out(&self.parts(file), &[]),
             "its size is that of the mapped file".into(),
         ))
     }
@@ -103,7 +103,7 @@ impl<'d> Wanted<'d> {
         }
         let because = self.bundled(&image, dump, file)?;
         let variables = variables(&image, page_size(dump));
-        let parts = writable.keep_out(self.parts(file), &variables);
+        let parts = writable.keep_out(&self.parts(file), &variables);
         Ok((parts, because.into()))
     }
 
@@ -174,7 +174,7 @@ fn loaded_by_windows(
         .collect();
     variables.sort_unstable();
     Ok((
-        writable.keep_out(parts, &variables),
+        writable.keep_out(&parts, &variables),
         "its time stamp and size are those of the module list".into(),
     ))
 }
