@@ -4,8 +4,9 @@ use crate::shell::{cargo, output, root};
 use anyhow::{Context, Result, bail};
 
 /// The files, and what the example is asked for.
-const FILES: [(&str, &str); 2] = [
+pub(crate) const FILES: [(&str, &str); 3] = [
     ("crates/report/schema.json", "dump"),
+    ("crates/report/observe-schema.json", "observe"),
     ("crates/report/trace-schema.json", "trace"),
 ];
 

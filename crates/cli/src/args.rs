@@ -183,6 +183,13 @@ pub(crate) struct FileArgs {
     pub(crate) no_mapped_files: bool,
 }
 
+impl FileArgs {
+    /// Whether nothing was said about files.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.module_path.is_empty() && self.sysroot.is_empty() && !self.no_mapped_files
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct TasksArgs {
     /// The dump

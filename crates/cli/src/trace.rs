@@ -18,6 +18,13 @@ use std::path::Path;
 
 /// The report of a recording, or its records one by one.
 pub(crate) fn trace(args: &TraceArgs) -> Result<Exit, CliError> {
+    if args.dump.is_none() && !args.files.is_empty() {
+        return Err(CliError::new(
+            Exit::Usage,
+            "--module-path, --sysroot and --no-mapped-files are about a dump, and there is none",
+            "add --dump with a dump of the recorded process: modules cannot name what a recording lacks",
+        ));
+    }
     let destination = Destination::new(&args.output, &args.file)?;
     let file = PlainFile::open(&args.file, &OpenOptions::default())
         .map_err(|e| unreadable(args, &e.remedy(), e))?;

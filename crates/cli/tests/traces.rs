@@ -318,6 +318,15 @@ fn a_time_line_is_a_page_of_its_own_and_never_overwrites() {
 }
 
 #[test]
+fn folders_for_modules_are_refused_without_a_dump() {
+    let file = "operations-runtimeasync-11.0.0.nettrace.gz";
+    let output = run(&[file, "--sysroot", "/"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("add --dump"), "{said}");
+}
+
+#[test]
 fn other_files_are_refused_by_name() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-recordings");
     std::fs::create_dir_all(&folder).expect("the target folder is writable");

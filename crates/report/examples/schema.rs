@@ -1,13 +1,14 @@
-//! Prints the JSON schema of the report of a dump, or with the argument `trace` that of a recording; `schema.json` and
-//! `trace-schema.json` beside the crate are these texts.
+//! Prints the JSON schema of the report of a dump, with the argument `trace` that of a recording, with `observe` that of an
+//! experiment; `schema.json`, `trace-schema.json` and `observe-schema.json` beside the crate are these texts.
 
-use asynctriage_report::{json, schema, trace_schema};
+use asynctriage_report::{json, observe_schema, schema, trace_schema};
 use std::io::{Error, Write, stdout};
 
 fn main() -> std::io::Result<()> {
     let asked = std::env::args().nth(1);
     let schema = match asked.as_deref() {
         Some("trace") => trace_schema(),
+        Some("observe") => observe_schema(),
         _ => schema(),
     };
     let text = json(&schema).map_err(Error::other)?;

@@ -1,31 +1,27 @@
-//! The committed schema is the schema of the model.
+//! The committed schemas are those of the model.
 
-#[test]
-fn schema_json_is_current() {
-    let current = asynctriage_report::json(&asynctriage_report::schema())
-        .expect("a schema holds no numbers that JSON lacks");
-    assert!(
-        current == include_str!("../schema.json"),
-        "schema.json is stale: cargo run -p asynctriage-report --features schema --example schema > crates/report/schema.json"
-    );
-}
+use asynctriage_report::{json, observe_schema, schema, trace_schema};
+use serde_json::Value;
 
-#[test]
-fn trace_schema_json_is_current() {
-    let current = asynctriage_report::json(&asynctriage_report::trace_schema())
-        .expect("a schema holds no numbers that JSON lacks");
-    assert!(
-        current == include_str!("../trace-schema.json"),
-        "trace-schema.json is stale: cargo run -p asynctriage-report --features schema --example schema -- trace > \
-         crates/report/trace-schema.json"
-    );
-    let schema = asynctriage_report::trace_schema();
+fn is_current(schema: &Value, committed: &str, file: &str) {
+    let current = json(schema).expect("a schema holds no numbers that JSON lacks");
+    assert!(current == committed, "{file} is stale: cargo xtask schema");
     assert_eq!(schema["required"], serde_json::json!(["schema_version"]));
 }
 
 #[test]
-fn schema_requires_only_what_a_reader_cannot_do_without() {
-    let schema = asynctriage_report::schema();
-    assert_eq!(schema["required"], serde_json::json!(["schema_version"]));
-    assert!(schema["$defs"]["Address"]["pattern"].is_string());
+fn the_committed_schemas_are_current_and_require_only_what_a_reader_cannot_do_without() {
+    let dump = schema();
+    is_current(&dump, include_str!("../schema.json"), "schema.json");
+    assert!(dump["$defs"]["Address"]["pattern"].is_string());
+    is_current(
+        &trace_schema(),
+        include_str!("../trace-schema.json"),
+        "trace-schema.json",
+    );
+    is_current(
+        &observe_schema(),
+        include_str!("../observe-schema.json"),
+        "observe-schema.json",
+    );
 }

@@ -7,7 +7,7 @@ mod archive;
 mod licences;
 
 use crate::shell::{cargo, output, root, run as show};
-use crate::targets;
+use crate::{schema, targets};
 use anyhow::{Context, Result, bail, ensure};
 use archive::Entry;
 use object::read::elf::{ElfFile64, ProgramHeader as _};
@@ -62,18 +62,11 @@ fn archive(target: &str) -> Result<(String, Vec<u8>)> {
     let top = format!("asynctriage-{version}-{target}");
     let file = program.file_name().map(|n| n.to_string_lossy());
     let mut entries = vec![Entry::program(file.unwrap_or_default(), bytes)];
-    for text in [
-        "LICENSE",
-        "README.md",
-        "crates/report/schema.json",
-        "crates/report/trace-schema.json",
-    ] {
-        let bytes = std::fs::read(root().join(text)).with_context(|| text.to_owned())?;
-        let name = text.strip_prefix("crates/report/");
-        entries.push(Entry::text(
-            name.map_or(text.to_owned(), |n| format!("schema/{n}")),
-            bytes,
-        ));
+    let schemas = schema::FILES.map(|(file, _)| file);
+    for file in ["LICENSE", "README.md"].iter().chain(&schemas) {
+        let bytes = std::fs::read(root().join(file)).with_context(|| (*file).to_owned())?;
+        let name = file.replace("crates/report/", "schema/");
+        entries.push(Entry::text(name, bytes));
     }
     entries.push(Entry::text(
         "THIRD-PARTY.txt",

@@ -47,7 +47,7 @@ pub use views::{Decoded, FieldRow, HeapReport, ObjectReport, TaskReport, TaskRow
 #[cfg(feature = "schema")]
 mod schema;
 #[cfg(feature = "schema")]
-pub use schema::{schema, trace_schema};
+pub use schema::{observe_schema, schema, trace_schema};
 
 #[cfg(test)]
 mod tests;

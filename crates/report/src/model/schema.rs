@@ -1,6 +1,6 @@
-//! The JSON schemas of [`Report`] and [`TraceReport`].
+//! The JSON schemas of [`Report`], [`TraceReport`] and [`ObserveReport`].
 
-use super::{Report, TraceReport};
+use super::{ObserveReport, Report, TraceReport};
 
 /// The JSON schema of the report of a dump, as committed beside the crate.
 #[must_use]
@@ -12,4 +12,10 @@ pub fn schema() -> serde_json::Value {
 #[must_use]
 pub fn trace_schema() -> serde_json::Value {
     schemars::schema_for!(TraceReport).to_value()
+}
+
+/// The JSON schema of the report of an experiment, as committed beside the crate.
+#[must_use]
+pub fn observe_schema() -> serde_json::Value {
+    schemars::schema_for!(ObserveReport).to_value()
 }
