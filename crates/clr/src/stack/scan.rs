@@ -108,23 +108,28 @@ fn ends_with_call(code: &[u8; LONGEST_CALL]) -> bool {
     // ModRM stands behind `ff`, then what its addressing needs
     (0..code.len()).any(|at| match code.get(at..) {
         Some([0xff, operand, rest @ ..]) if operand >> 3 & 7 == 2 => {
-            rest.len() == operand_length(*operand)
+            rest.len() == operand_length(*operand, rest)
         }
         _ => false,
     })
 }
 
-/// Bytes behind a ModRM byte.
-fn operand_length(operand: u8) -> usize {
+/// Bytes behind a ModRM byte, by it and the SIB byte that may follow.
+fn operand_length(operand: u8, rest: &[u8]) -> usize {
     let (mode, base) = (operand >> 6, operand & 7);
-    let sib = usize::from(mode != 3 && base == 4);
+    let has_sib = mode != 3 && base == 4;
+    // the SIB byte names the base, when there is one; number 5 stands for none, and a displacement of four bytes
+    let base = match rest {
+        [sib, ..] if has_sib => sib & 7,
+        _ => base,
+    };
     let displacement = match mode {
         0 if base == 5 => 4,
         1 => 1,
         2 => 4,
         _ => 0,
     };
-    sib.saturating_add(displacement)
+    usize::from(has_sib).saturating_add(displacement)
 }
 
 /// `bl`, and `blr` with or without a check of a signature.
@@ -153,6 +158,9 @@ mod tests {
             [0x90, 0x90, 0x90, 0xff, 0x54, 0x24, 0x40], // call [rsp + 64]
             [0xff, 0x94, 0x24, 1, 2, 3, 4],             // call [rsp + n]
             [0x90, 0x90, 0x90, 0x90, 0xff, 0x14, 0xc8], // call [rax + rcx * 8]
+            [0xff, 0x14, 0x25, 1, 2, 3, 4],             // call [n]
+            [0xff, 0x14, 0xc5, 1, 2, 3, 4],             // call [rax * 8 + n]
+            [0x90, 0x90, 0x90, 0xff, 0x54, 0xc5, 0x10], // call [rbp + rax * 8 + 16]
         ] {
             assert!(ends_with_call(&call), "{call:x?}");
         }
@@ -161,6 +169,8 @@ mod tests {
             [0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0xe0], // jmp rax
             [0x90, 0x90, 0x90, 0xe8, 1, 2, 3],          // in the middle of a call
             [0x90, 0x90, 0xff, 0x15, 1, 2, 3],
+            [0x90, 0xff, 0x14, 0x25, 1, 2, 3],
+            [0x90, 0x90, 0x90, 0x90, 0xff, 0x14, 0x25],
         ] {
             assert!(!ends_with_call(&other), "{other:x?}");
         }
