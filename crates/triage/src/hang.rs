@@ -8,6 +8,7 @@ use crate::waits::{ObjectWait, RwLocks};
 use asynctriage_async_graph::{Class, Helper, NodeId};
 use asynctriage_clr::{Block, BlockKind, FrameSource, Lock, MethodKind, StackFrame, Thread};
 use asynctriage_dump::Addr;
+use asynctriage_report::Confidence;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
@@ -57,6 +58,38 @@ pub(crate) struct ThreadFacts {
     pub(crate) request: Option<RequestFacts>,
 }
 
+/// A method on a thread's stack.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OnStack<'t> {
+    pub(crate) name: &'t Arc<str>,
+    /// Whether it may have returned: nothing but an address on the stack speaks for it.
+    pub(crate) is_possible: bool,
+}
+
+impl<'t> OnStack<'t> {
+    pub(crate) fn new(frame: &StackFrame, name: &'t Arc<str>) -> Self {
+        Self {
+            name,
+            is_possible: frame.source == FrameSource::StackScan,
+        }
+    }
+
+    /// `in Method`, `possibly in Method`; `how` stands for the `in`.
+    pub(crate) fn place(self, how: &str) -> String {
+        let possibly = if self.is_possible { "possibly " } else { "" };
+        format!("{possibly}{how} {}", self.name)
+    }
+
+    /// How sure a finding can be at most that names the method.
+    pub(crate) fn ceiling(self) -> Confidence {
+        if self.is_possible {
+            Confidence::Likely
+        } else {
+            Confidence::Certain
+        }
+    }
+}
+
 /// All threads that live.
 #[derive(Debug, Default)]
 pub(crate) struct Hang {
@@ -76,11 +109,11 @@ impl ThreadFacts {
     }
 
     /// The innermost frame that is not part of a primitive.
-    pub(crate) fn caller(&self) -> Option<&Arc<str>> {
-        let names = self.frames.iter().map(|(_, name)| name);
-        names
-            .into_iter()
-            .find(|n| !MECHANISM.iter().any(|m| n.starts_with(m)))
+    pub(crate) fn caller(&self) -> Option<OnStack<'_>> {
+        let mut frames = self.frames.iter();
+        let outside = |name: &str| !MECHANISM.iter().any(|m| name.starts_with(m));
+        let (frame, name) = frames.find(|(_, n)| outside(n))?;
+        Some(OnStack::new(frame, name))
     }
 
     /// Whether it runs code: it waits for nothing, does not sleep, and is in no call to the system.
@@ -99,22 +132,23 @@ impl ThreadFacts {
     }
 
     /// Whether it is a worker of the pool that waits for work, or a thread of the pool that waits for the end of
-    /// input and output (Windows).
+    /// input and output (Windows). Frames that may have returned do not tell it.
     pub(crate) fn is_parked(&self) -> bool {
         let pool = ["WorkerThread.", "IOCompletionPoller."];
         self.caller()
-            .and_then(|n| n.strip_prefix("System.Threading.PortableThreadPool."))
+            .filter(|c| !c.is_possible)
+            .and_then(|c| c.name.strip_prefix("System.Threading.PortableThreadPool."))
             .is_some_and(|n| pool.iter().any(|p| n.starts_with(p)))
     }
 
     /// The innermost method of the program on its stack, and whether code made at run time stands below it.
-    pub(crate) fn own_method(&self) -> Option<(&Arc<str>, bool)> {
+    pub(crate) fn own_method(&self) -> Option<(OnStack<'_>, bool)> {
         let mut generated = false;
         for (frame, name) in &self.frames {
             if frame.method.kind == MethodKind::Dynamic {
                 generated = true;
             } else if !is_framework_name(name) {
-                return Some((name, generated));
+                return Some((OnStack::new(frame, name), generated));
             }
         }
         None
@@ -231,9 +265,9 @@ impl Analysis<'_, '_> {
         let lock = block?.lock.clone();
         let own = match facts.caller() {
             // .NET's own threads wait like that for work
-            Some(name) if is_framework_name(name) => {
+            Some(caller) if is_framework_name(caller.name) => {
                 facts.own_method()?;
-                return Some(Wait::Inside(Arc::clone(name), lock));
+                return Some(Wait::Inside(Arc::clone(caller.name), lock));
             }
             Some(_) => true,
             None => self.is_lock_of_program(&facts.thread, &lock),

@@ -157,7 +157,9 @@ fn standing(source: FrameSource) -> FrameStanding {
 
 /// One word for what a thread does.
 fn state(thread: &ThreadFacts) -> &'static str {
-    let caller = thread.caller().map(|n| &**n).unwrap_or_default();
+    // what may have returned tells nothing of what a thread does now
+    let caller = thread.caller().filter(|c| !c.is_possible);
+    let caller = caller.map(|c| &**c.name).unwrap_or_default();
     match &thread.wait {
         Some(Wait::Object(object)) if object.ends => "joining",
         Some(_) => "blocked",

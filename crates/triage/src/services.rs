@@ -4,14 +4,16 @@
 //! for here.
 
 use crate::analysis::Analysis;
+use crate::hang::OnStack;
 use crate::paths::Path;
 use crate::roots::root;
 use crate::steps::Step;
 use crate::threads::display_name;
-use asynctriage_clr::Thread;
+use asynctriage_clr::{StackFrame, Thread};
 use asynctriage_dump::Addr;
 use asynctriage_report::{Root, RootKind};
 use serde_json::json;
+use std::sync::Arc;
 
 /// A frame that calls the program for some purpose.
 struct Service {
@@ -190,19 +192,25 @@ impl Analysis<'_, '_> {
     /// The callback is the method that the timer's frame has called.
     fn timer_root(&self, thread: &Thread) -> Option<Root> {
         let frames = self.rt.stack_frames(thread);
-        let mut names: Vec<_> = frames
-            .iter()
-            .map(|f| self.rt.method_name(&f.method))
-            .collect();
-        let timer = names.iter().position(|n| n.starts_with(TIMER_FRAME))?;
-        names.truncate(timer);
-        let own = |n: &&std::sync::Arc<str>| !n.starts_with("System.");
-        let callback = names.iter().rev().find(own);
+        let named = frames.iter().map(|f| (f, self.rt.method_name(&f.method)));
+        let mut named: Vec<_> = named.collect();
+        let timer = named.iter().position(|(_, n)| n.starts_with(TIMER_FRAME))?;
+        let (frame, name) = named.get(timer)?;
+        let is_possible = OnStack::new(frame, name).is_possible;
+        named.truncate(timer);
+        let own = |n: &&(&StackFrame, Arc<str>)| !n.1.starts_with("System.");
+        let callback = named.iter().rev().find(own);
+        let callback = callback.map(|(frame, name)| OnStack::new(frame, name));
+        let possibly = if is_possible { "possibly " } else { "" };
         Some(root(
             RootKind::TimerCallback,
             match callback {
-                Some(method) => format!("timer callback {method}"),
-                None => "timer callback".to_owned(),
+                // where the timer's own frame is a doubt, so is all that follows
+                Some(method) if method.is_possible && !is_possible => {
+                    format!("timer callback, possibly {}", method.name)
+                }
+                Some(method) => format!("{possibly}timer callback {}", method.name),
+                None => format!("{possibly}timer callback"),
             },
         ))
     }

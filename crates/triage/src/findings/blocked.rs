@@ -49,7 +49,7 @@ fn is_program_itself(facts: Facts<'_, '_, '_>, wait: NodeId) -> bool {
     steps.peek().is_some() && steps.all(own)
 }
 
-/// Where a thread blocks: ` in Method`, or nothing when its stack does not tell.
+/// Where a thread blocks: `in Method`, `possibly in Method`, or nothing when its stack does not tell.
 pub(crate) fn place(thread: &ThreadFacts) -> Option<String> {
     let (method, generated) = thread.own_method()?;
     let how = if generated {
@@ -57,7 +57,15 @@ pub(crate) fn place(thread: &ThreadFacts) -> Option<String> {
     } else {
         "in"
     };
-    Some(format!("{how} {method}"))
+    Some(method.place(how))
+}
+
+/// How sure it is that the threads block there.
+fn ceiling(group: &Alike<'_>) -> Confidence {
+    let own = group.threads.iter().filter_map(|(t, _)| t.own_method());
+    own.map(|(method, _)| method.ceiling())
+        .min()
+        .unwrap_or(Confidence::Certain)
 }
 
 fn describe(
@@ -114,7 +122,7 @@ fn describe(
     Draft {
         kind: FindingKind::ThreadBlockedOnTask,
         severity,
-        confidence: Confidence::Certain,
+        confidence: ceiling(group),
         title: format!(
             "{} {}{place} on {task}",
             several(count, &format!("{of_pool}thread")),

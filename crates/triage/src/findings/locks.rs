@@ -1,7 +1,7 @@
 //! Locks that threads wait for, and `Monitor.Wait`.
 
 use super::{Draft, Facts, fact, several, thread_titles, verb, waits};
-use crate::hang::{ThreadFacts, Wait};
+use crate::hang::{OnStack, ThreadFacts, Wait};
 use crate::waits::ObjectWait;
 use asynctriage_clr::Lock;
 use asynctriage_dump::Addr;
@@ -116,7 +116,7 @@ fn contention(facts: Facts<'_, '_, '_>, lock: &Lock, threads: &[&ThreadFacts]) -
         ),
         Some(owner) => owner
             .caller()
-            .map(|m| format!(" Its owner is in {m}."))
+            .map(|m| format!(" Its owner is {}.", m.place("in")))
             .unwrap_or_default(),
         None => String::new(),
     };
@@ -158,7 +158,11 @@ fn contention(facts: Facts<'_, '_, '_>, lock: &Lock, threads: &[&ThreadFacts]) -
     Draft {
         kind: FindingKind::LockContention,
         severity,
-        confidence: Confidence::Certain,
+        confidence: if threads.iter().any(|t| is_possible(t)) {
+            Confidence::Likely
+        } else {
+            Confidence::Certain
+        },
         title: format!(
             "{} for the {} {}",
             waits(count, "thread"),
@@ -179,6 +183,11 @@ fn contention(facts: Facts<'_, '_, '_>, lock: &Lock, threads: &[&ThreadFacts]) -
     .finish()
 }
 
+/// Whether only frames that may be left over tell what a thread waits for.
+fn is_possible(thread: &ThreadFacts) -> bool {
+    matches!(&thread.wait, Some(Wait::Object(object)) if object.is_possible)
+}
+
 /// Threads in the program's own `Monitor.Wait`.
 fn pulses(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
     let waiting = facts.hang.threads.iter().filter_map(|t| match &t.wait {
@@ -186,9 +195,9 @@ fn pulses(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
         _ => None,
     });
     let describe = |(thread, lock): (&ThreadFacts, &Lock)| {
-        let place = thread
-            .caller()
-            .map(|m| format!(" in {m}"))
+        let caller = thread.caller();
+        let place = caller
+            .map(|m| format!(" {}", m.place("in")))
             .unwrap_or_default();
         let limit = thread.block.as_ref().and_then(|b| b.timeout_ms);
         let limit = limit.map_or_else(
@@ -199,11 +208,7 @@ fn pulses(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
             kind: FindingKind::MonitorWait,
             severity: Severity::Info,
             // without frames only the lock tells that it is not .NET that waits
-            confidence: if thread.is_guessed() {
-                Confidence::Likely
-            } else {
-                Confidence::Certain
-            },
+            confidence: caller.map_or(Confidence::Likely, OnStack::ceiling),
             title: format!("Thread '{}' is in Monitor.Wait{place}", thread.name()),
             text: format!(
                 "thread {} is in Monitor.Wait{place} on {}, {limit}: it goes on when another thread pulses that object.",

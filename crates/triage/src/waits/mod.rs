@@ -317,19 +317,25 @@ impl Analysis<'_, '_> {
     fn class_wait(&self, facts: &ThreadFacts, found: &Found) -> ObjectWait {
         let threads = self.threads.all.iter();
         let others = threads.filter(|t| t.addr != facts.thread.addr && !t.is_dead());
-        let running: Vec<(u32, Arc<str>)> = others
+        let running: Vec<(u32, Arc<str>, FrameSource)> = others
             .filter_map(|t| {
-                let frames = self.rt.stack_frames(t);
-                let names = frames.iter().map(|f| self.rt.method_name(&f.method));
-                let constructor = names.into_iter().find(|n| n.ends_with("..cctor"))?;
-                Some((t.managed_id, constructor))
+                let frames = self.rt.stack_frames(t).into_iter();
+                let mut named = frames.map(|f| (self.rt.method_name(&f.method), f.source));
+                let (name, source) = named.find(|(n, _)| n.ends_with("..cctor"))?;
+                Some((t.managed_id, name, source))
             })
             .collect();
         match running.as_slice() {
-            [(thread, name)] => ObjectWait {
-                owners: vec![*thread],
-                ..plain(format!("the class constructor {name}"), found)
-            },
+            [(thread, name, source)] => {
+                let is_left_over = *source == FrameSource::StackScan;
+                let possibly = if is_left_over { ", possibly" } else { "" };
+                let wait = plain(format!("the class constructor{possibly} {name}"), found);
+                ObjectWait {
+                    owners: vec![*thread],
+                    is_possible: found.is_possible || is_left_over,
+                    ..wait
+                }
+            }
             _ => plain("a class constructor that another thread runs", found),
         }
     }
