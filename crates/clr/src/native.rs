@@ -1,5 +1,6 @@
 //! Native frames of a thread: exact steps from its registers outwards, and what the code there is called.
 
+mod compiled;
 mod image;
 mod note;
 mod walk;
@@ -8,8 +9,10 @@ use crate::runtime::Runtime;
 use crate::threads::Thread;
 use asynctriage_dump::{Addr, Arch, Dump, Memory, ThreadSnapshot};
 use asynctriage_image::unwind::Unwinder;
+use compiled::CompiledImages;
 use image::{Format, Image};
 
+pub(crate) use compiled::CompiledImage;
 pub(crate) use walk::Step;
 
 /// Native frames of one thread that are named.
@@ -24,6 +27,7 @@ pub(crate) struct Native<'d> {
     unwinder: Unwinder<'d>,
     /// By their begins.
     images: Vec<Image>,
+    compiled: CompiledImages,
 }
 
 /// A frame that is not managed code.
@@ -73,6 +77,7 @@ impl<'d> Native<'d> {
         Self {
             unwinder: Unwinder::new(memory, is_arm64, dump.code_mask, elf),
             images,
+            compiled: CompiledImages::default(),
         }
     }
 
@@ -100,7 +105,8 @@ impl<'d> Runtime<'d> {
         self.native.get_or_init(|| Native::read(self.dump))
     }
 
-    fn snapshot(&self, thread: &Thread) -> Option<&'d ThreadSnapshot> {
+    /// What the dump says of a thread that the system knows.
+    pub(crate) fn snapshot(&self, thread: &Thread) -> Option<&'d ThreadSnapshot> {
         let mut threads = self.dump.threads.iter();
         threads.find(|t| t.id == thread.os_id && t.id != 0)
     }

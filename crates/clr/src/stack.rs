@@ -91,9 +91,7 @@ impl Runtime<'_> {
 
     /// The managed method that a thread's instruction pointer stands in.
     fn running_frame(&self, thread: &Thread) -> Option<StackFrame> {
-        let mut threads = self.dump.threads.iter();
-        let snapshot = threads.find(|t| t.id == thread.os_id && t.id != 0)?;
-        let ip = snapshot.registers.pc();
+        let ip = self.snapshot(thread)?.registers.pc();
         Some(StackFrame {
             ip,
             slot: Addr::NULL,

@@ -195,10 +195,7 @@ impl Runtime<'_> {
         thread: &Thread,
     ) -> impl Iterator<Item = (Option<Addr>, Addr)> + 'r {
         let registers = self
-            .dump
-            .threads
-            .iter()
-            .find(|t| t.id == thread.os_id && t.id != 0)
+            .snapshot(thread)
             .map(|t| t.registers.all().collect::<Vec<_>>())
             .unwrap_or_default();
         let (start, end) = thread.stack.unwrap_or_default();

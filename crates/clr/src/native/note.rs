@@ -23,8 +23,9 @@ pub(super) struct Note {
 }
 
 impl Runtime<'_> {
-    /// The innermost call out of managed code of a thread that is outside of it (8.0 to 11.0, x64). `None` when the
-    /// innermost note is not that of a call through P/Invoke: what other notes hold is not known.
+    /// The innermost call out of managed code of a thread that is outside of it (x64; such notes were followed on Windows
+    /// with 10.0.15, and their fields stand at the same places on Linux with 9.0 to 11.0). `None` when the innermost note
+    /// is not that of a call through P/Invoke: what other notes hold is not known.
     pub(super) fn note_of_call(&self, thread: &Thread, start: Addr, end: Addr) -> Option<Note> {
         let (m, t, o) = (
             self.memory,

@@ -6,7 +6,7 @@ use crate::runtime::Runtime;
 use crate::stack::FrameSource;
 use crate::threads::Thread;
 use asynctriage_dump::{Addr, Os, Registers};
-use asynctriage_image::pe::{Covering, PeImage, PeLayout};
+use asynctriage_image::pe::Covering;
 use asynctriage_image::unwind::{FrameWalk, WindowsFrames};
 
 /// Steps of one walk.
@@ -141,11 +141,11 @@ impl Runtime<'_> {
             return image::covering(self.memory, pe, at);
         }
         match self.code_at(at)?.kind {
-            CodeKind::Jit { .. } => self.jit_function(at).map(Covering::Function),
+            // the JIT writes entries for all methods, so what none covers is not one that could be left
+            CodeKind::Jit { .. } => self.jit_covering(at).filter(|c| *c != Covering::Nothing),
             // a single-file program unpacks images into memory that is no module
             CodeKind::ReadyToRun { image } => {
-                let pe = PeImage::parse(self.memory, image, PeLayout::Loaded).ok()?;
-                image::covering(self.memory, &pe, at)
+                image::covering(self.memory, &self.compiled_image(image)?.pe, at)
             }
         }
     }

@@ -5,11 +5,12 @@
 //! out, as far as the dump holds that code; the rest is possible, not certain.
 
 use super::{FrameSource, MAX_FRAMES, StackFrame};
-use crate::code::{Code, CodeKind};
+use crate::code::{Code, CodeKind, MethodRef};
+use crate::native::CompiledImage;
 use crate::runtime::Runtime;
 use asynctriage_dump::{Addr, Arch};
-use asynctriage_image::pe::{Covering, PeImage, PeLayout, RvaRange};
-use asynctriage_image::r2r::ReadyToRun;
+use asynctriage_image::pe::{Covering, RvaRange};
+use rustc_hash::FxHashMap;
 
 /// Words that are tested one by one.
 const MAX_SCAN: u64 = 32 << 10;
@@ -25,19 +26,28 @@ impl Runtime<'_> {
             .unwrap_or(0)
             .min(MAX_SCAN);
         let slots = (0..words).map(|i| start.element(i, 8));
+        // the same addresses stand on a stack again and again
+        let mut methods = FxHashMap::default();
         let frames = slots.filter_map(|slot| {
             let ip = self.return_address(slot)?;
-            let code = self.code_at(ip.back(1))?;
+            let method = methods
+                .entry(ip)
+                .or_insert_with(|| self.method_at_return(ip));
             Some(StackFrame {
                 ip,
                 slot,
-                method: self
-                    .method_of_desc(code.desc)
-                    .filter(|_| self.may_return_to(ip, &code))?,
+                method: (*method)?,
                 source: FrameSource::StackScan,
             })
         });
         frames.take(MAX_FRAMES).collect()
+    }
+
+    /// The method that a call may return to.
+    fn method_at_return(&self, ip: Addr) -> Option<MethodRef> {
+        let code = self.code_at(ip.back(1))?;
+        let method = self.method_of_desc(code.desc)?;
+        self.may_return_to(ip, &code).then_some(method)
     }
 
     /// Whether a call can return to an address inside this code: nothing that is known speaks against it.
@@ -55,18 +65,19 @@ impl Runtime<'_> {
             return None;
         }
         match code.kind {
-            CodeKind::Jit { .. } => Some(self.jit_function(at).is_some()),
+            CodeKind::Jit { .. } => Some(self.jit_covering(at)? != Covering::Nothing),
             CodeKind::ReadyToRun { image } => self.is_in_image_code(at, image),
         }
     }
 
     /// The same for code of images. Their headers tell where code stands, also in dumps that lack the code and the table.
     fn is_in_image_code(&self, at: Addr, image: Addr) -> Option<bool> {
-        let pe = PeImage::parse(self.memory, image, PeLayout::Loaded).ok()?;
-        let rva = u32::try_from(at.since(image)?).ok()?;
+        let image = &*self.compiled_image(image)?;
+        let pe = &image.pe;
+        let rva = u32::try_from(at.since(pe.base)?).ok()?;
         let is_inside = |c: RvaRange| rva.checked_sub(c.rva).is_some_and(|d| d < c.size);
         let may_be_code = pe.may_execute(at) && pe.code.non_empty().is_none_or(is_inside);
-        if !may_be_code || self.is_behind_methods(at, &pe) {
+        if !may_be_code || self.is_behind_methods(at, image) {
             return Some(false);
         }
         let covering = pe.functions()?.covering(self.memory, rva)?;
@@ -75,12 +86,11 @@ impl Runtime<'_> {
 
     /// Compilers put the stubs that methods are called through behind all methods: so it is where no method that is known
     /// stands behind them.
-    fn is_behind_methods(&self, at: Addr, pe: &PeImage) -> bool {
-        let thunks =
-            ReadyToRun::of(self.memory, pe).and_then(|compiled| pe.rva_to_addr(compiled.thunks()?));
+    fn is_behind_methods(&self, at: Addr, image: &CompiledImage) -> bool {
         let module = self.code_section(at).and_then(|s| s.module.non_null());
         let last = module.and_then(|m| self.entry_points(m).last());
-        thunks
+        image
+            .thunks
             .zip(last)
             .is_some_and(|(thunks, last)| last < thunks && thunks <= at)
     }

@@ -5,8 +5,6 @@
 use super::PeImage;
 use asynctriage_dump::{Addr, Memory};
 
-/// Bytes of an entry: begin, end and unwind information.
-const ENTRY: u64 = 12;
 /// The unwind information of an entry with this bit is another entry.
 const INDIRECT: u32 = 1;
 /// Entries that lead to one another; linkers write one such step at most.
@@ -28,6 +26,9 @@ pub struct Function {
 }
 
 impl Function {
+    /// Bytes of an entry: begin, end and unwind information.
+    pub const SIZE: u64 = 12;
+
     /// The entry at an address; `None` when the dump lacks it.
     #[must_use]
     pub fn read(memory: &dyn Memory, base: Addr, at: Addr) -> Option<Self> {
@@ -86,7 +87,7 @@ impl FunctionTable {
         Some(Self {
             base: image.base,
             at: image.rva_to_addr(range.rva)?,
-            count: u32::try_from(u64::from(range.size).checked_div(ENTRY)?).ok()?,
+            count: u32::try_from(u64::from(range.size).checked_div(Function::SIZE)?).ok()?,
         })
     }
 
@@ -103,14 +104,14 @@ impl FunctionTable {
     }
 
     fn begin(&self, memory: &dyn Memory, index: u32) -> Option<u32> {
-        memory.u32(self.at.element(index.into(), ENTRY))
+        memory.u32(self.at.element(index.into(), Function::SIZE))
     }
 
     /// The entry with this number.
     #[must_use]
     pub fn get(&self, memory: &dyn Memory, index: u32) -> Option<Function> {
         let there = index < self.count;
-        let at = self.at.element(index.into(), ENTRY);
+        let at = self.at.element(index.into(), Function::SIZE);
         there.then(|| Function::read(memory, self.base, at))?
     }
 
