@@ -2,7 +2,8 @@
 //!
 //! Some references then name where an object is, others where it is going to be, which may be where another one still is;
 //! and objects that were copied stand at both places. A link is believed only when both of its ends say so: who awaits
-//! names what is awaited, and that names who awaits. A chain with a link that only one end knows is left out.
+//! names what is awaited, and that names who awaits. A chain with a link that only one end knows is left out. Links into
+//! combinators, wrappers and continuation tasks are known by one end only and are believed as they are.
 
 use crate::graph::{Builder, NodeId};
 use crate::resolve::{Waiter, resolve};
@@ -157,7 +158,7 @@ impl Builder<'_, '_> {
             section: "chains",
             place: "methods that a garbage collection was moving".into(),
             why: format!(
-                "{methods} of them have a link that only one end knows, and {copies} objects look like methods and name another place as their own: chains through them are left out and the counts are lower bounds; nothing is said of tasks that have ended, and of what no root reaches"
+                "{methods} of them have a link that only one end knows, and {copies} objects look like methods and name another place as their own: chains through them are left out and the counts are lower bounds; what no root reaches is not told"
             ),
             remedy: "take another dump a few seconds later".into(),
         })

@@ -123,25 +123,34 @@ fn number(count: usize) -> u32 {
 }
 
 impl Analysis<'_, '_> {
-    /// What suspended methods keep alive, worked out once; `None` when it is too much to tell whose it is.
+    /// What suspended methods keep alive, worked out once; `None` when it is too much to tell whose it is, or while objects
+    /// are being moved: references then lead astray.
     pub(crate) fn kept(&self) -> Option<&Kept> {
         self.kept.get_or_init(|| self.find_kept()).as_ref()
     }
 
     /// What is missing when retained sizes were asked for and nobody could tell whose they are.
     pub(crate) fn kept_gap(&self) -> Option<Gap> {
+        let moving = self.graph.heap.shape.collection.moving;
         self.kept.get()?.is_none().then(|| Gap {
             section: "locals",
             place: "retained sizes".into(),
-            why: format!(
-                "more than {} million objects hang on variables of suspended methods only: which variable keeps which is not worked out",
-                MAX_RETAINED / 1_000_000
-            ),
+            why: if moving {
+                "a garbage collection was moving objects: what a variable alone keeps alive cannot be told".into()
+            } else {
+                format!(
+                    "more than {} million objects hang on variables of suspended methods only: which variable keeps which is not worked out",
+                    MAX_RETAINED / 1_000_000
+                )
+            },
             remedy: "look at single objects with `asynctriage show DUMP ADDRESS`, and at types with `asynctriage heap DUMP`".into(),
         })
     }
 
     fn find_kept(&self) -> Option<Kept> {
+        if self.graph.heap.shape.collection.moving {
+            return None;
+        }
         let chains = self.chains_of_frames();
         let mut out = Collector::default();
         for (id, machine) in &self.graph.machines {
@@ -263,6 +272,16 @@ mod tests {
         analysis.kept.set(None).unwrap();
         let gap = analysis.kept_gap().unwrap();
         assert!(gap.why.starts_with("more than 16 million objects"));
+    }
+
+    #[test]
+    fn nothing_is_kept_alone_while_objects_are_moved() {
+        let dump = Dump::from_bytes(Process::new().moving().build()).unwrap();
+        let rt = Runtime::open(&dump).unwrap();
+        let analysis = Analysis::new(&rt);
+        assert!(analysis.kept().is_none());
+        let gap = analysis.kept_gap().unwrap();
+        assert!(gap.why.contains("moving objects"), "{}", gap.why);
     }
 
     #[test]

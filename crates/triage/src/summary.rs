@@ -147,6 +147,14 @@ impl Analysis<'_, '_> {
         }
         let (rejected, rejected_by_reason, rejected_left_out) = self.rejected();
         let hang = Hang::find(self);
+        let (findings, unsaid) = findings::all(findings::Facts {
+            a: self,
+            groups: &groups,
+            hang: &hang,
+        });
+        if let Some(gap) = unsaid {
+            gaps.push(report_gap(gaps.len(), &gap));
+        }
         Report {
             dump: facts::dump(self.rt.dump()),
             runtime: self.runtime_facts(),
@@ -154,11 +162,7 @@ impl Analysis<'_, '_> {
             threads: self.thread_rows(&groups, &hang),
             pool: self.pool_row(&groups),
             requests: self.request_rows(&groups, &hang),
-            findings: findings::all(findings::Facts {
-                a: self,
-                groups: &groups,
-                hang: &hang,
-            }),
+            findings,
             gaps,
             rejected,
             rejected_by_reason,

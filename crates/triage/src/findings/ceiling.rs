@@ -2,6 +2,7 @@
 
 use super::fact;
 use crate::analysis::Analysis;
+use asynctriage_clr::Gap;
 use asynctriage_report::{Confidence, Finding, FindingKind};
 
 /// What is told from single words of many objects: while objects are moved, leftovers of others look the same.
@@ -32,11 +33,14 @@ fn ceilings(analysis: &Analysis<'_, '_>) -> Vec<(Confidence, String)> {
     all
 }
 
-/// Takes out what the dump cannot show, lowers what is said to be surer than it allows, and says why.
-pub(super) fn lower(analysis: &Analysis<'_, '_>, findings: &mut Vec<Finding>) {
+/// Takes out what the dump cannot show, lowers what is said to be surer than it allows, and says why. What was taken out
+/// is a gap.
+pub(super) fn lower(analysis: &Analysis<'_, '_>, findings: &mut Vec<Finding>) -> Option<Gap> {
+    let before = findings.len();
     if analysis.graph.heap.shape.collection.moving {
         findings.retain(|f| !BY_SINGLE_WORDS.contains(&f.kind));
     }
+    let removed = before > findings.len();
     let ceilings = ceilings(analysis);
     for finding in findings {
         for (ceiling, why) in &ceilings {
@@ -46,6 +50,17 @@ pub(super) fn lower(analysis: &Analysis<'_, '_>, findings: &mut Vec<Finding>) {
                 finding.evidence.insert(0, fact(why.clone(), None, how));
             }
         }
+    }
+    removed.then(unsaid)
+}
+
+/// What is not said of a dump in which objects were moved.
+fn unsaid() -> Gap {
+    Gap {
+        section: "findings",
+        place: "objects that a garbage collection was moving".into(),
+        why: "nothing is said of tasks that have failed, were cancelled or were never looked at, of what suspended methods keep alive, and of what nothing can complete: leftovers of objects look the same".into(),
+        remedy: "take another dump a few seconds later".into(),
     }
 }
 

@@ -20,6 +20,7 @@ mod tasks;
 use crate::analysis::Analysis;
 use crate::groups::Groups;
 use crate::hang::{Hang, ThreadFacts, Wait};
+use asynctriage_clr::Gap;
 use asynctriage_dump::Addr;
 use asynctriage_report::{Address, Confidence, Evidence, Finding, FindingKind, Severity};
 use rustc_hash::FxHashSet;
@@ -37,8 +38,8 @@ const MAX_EVIDENCE: usize = 50;
 /// Names that a sentence lists before it counts.
 const MAX_NAMES: usize = 20;
 
-/// All findings, the best explanation first.
-pub(crate) fn all(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
+/// All findings, the best explanation first, and what is not said because of what the whole dump is like.
+pub(crate) fn all(facts: Facts<'_, '_, '_>) -> (Vec<Finding>, Option<Gap>) {
     let families: [fn(Facts<'_, '_, '_>) -> Vec<Finding>; 12] = [
         crash::find,
         deadlocks::find,
@@ -58,14 +59,14 @@ pub(crate) fn all(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
         found.push(idle(facts));
     }
     quieten(&mut found);
-    ceiling::lower(facts.a, &mut found);
+    let unsaid = ceiling::lower(facts.a, &mut found);
     // stable: within a kind the family's own order holds
     found.sort_by_key(|f| (std::cmp::Reverse(f.severity), rank(f.kind)));
     for (number, finding) in (1_usize..).zip(&mut found) {
         finding.id = format!("F{number}");
         finding.evidence.truncate(MAX_EVIDENCE);
     }
-    found
+    (found, unsaid)
 }
 
 /// Where the pool is starved, every worker that blocks is part of that and no warning of its own.

@@ -218,8 +218,5 @@ fn doubts(facts: Facts<'_, '_, '_>) -> Vec<&'static str> {
     if !heap.bad.is_empty() || !heap.gaps.is_empty() {
         doubts.push("parts of the heap");
     }
-    if heap.shape.collection.moving {
-        doubts.push("objects that a collection was moving");
-    }
     doubts
 }
