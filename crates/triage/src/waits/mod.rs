@@ -11,7 +11,7 @@ mod rw;
 use crate::analysis::Analysis;
 use crate::hang::ThreadFacts;
 use crate::threads::display_name;
-use asynctriage_clr::FrameSource;
+use asynctriage_clr::{FrameSource, StackFrame};
 use asynctriage_dump::Addr;
 use std::sync::Arc;
 
@@ -149,7 +149,8 @@ impl Analysis<'_, '_> {
             Way::Class => Some(self.class_wait(facts, found)),
             Way::Socket => self.socket_wait(facts, found),
             Way::File => self.file_wait(facts, found),
-            Way::Console => Some(plain("input of the console", found)),
+            // output is written at once, unless whoever takes it has stopped: the stack does not tell which
+            Way::Console => reads(facts).then(|| plain("input of the console", found)),
         }
     }
 
@@ -378,6 +379,16 @@ fn find_way(facts: &ThreadFacts) -> Option<Found> {
         },
         end: end.min(base),
     })
+}
+
+/// Whether a thread in the console's code reads from it.
+fn reads(facts: &ThreadFacts) -> bool {
+    let called = |(_, name): &(StackFrame, Arc<str>)| {
+        let method = name.rsplit('.').next().unwrap_or_default();
+        (name.starts_with("System.Console") || name.starts_with("System.IO."))
+            && method.starts_with("Read")
+    };
+    facts.frames.iter().take(MAX_FRAMES).any(called)
 }
 
 /// Where the stack of the innermost frame of a join begins.
