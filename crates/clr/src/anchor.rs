@@ -4,6 +4,7 @@
 
 use asynctriage_dump::{Addr, AddressSpace, Memory};
 use memchr::memmem::Finder;
+use std::cell::Cell;
 
 /// How the GC's data table begins: major version 2, a minor version below 10, six zeros (8.0 to 10.0).
 const GC_MAJOR: u8 = 2;
@@ -19,15 +20,52 @@ const STRING_SHAPE: (u16, u32) = (2, 22);
 const MAX_MATCHES: usize = 64;
 /// Longest module that is searched; single-file hosts with the whole framework stay below 100 MiB.
 const MAX_MODULE: u64 = 512 << 20;
+/// Bytes that all searches of one dump go through: the longest host with a framework some eighty times.
+const MAX_SEARCHED: u64 = 8 << 30;
+/// What a piece of memory costs besides its bytes.
+const PIECE_COST: u64 = 256;
+
+/// How much may still be searched.
+pub(crate) struct Budget {
+    left: Cell<u64>,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self::of(MAX_SEARCHED)
+    }
+}
+
+impl Budget {
+    fn of(bytes: u64) -> Self {
+        Self {
+            left: Cell::new(bytes),
+        }
+    }
+
+    /// Whether a search was given up.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.left.get() == 0
+    }
+
+    /// Takes what a piece costs; false when that is no longer there.
+    fn take(&self, piece: &[u8]) -> bool {
+        let cost = PIECE_COST.saturating_add(piece.len() as u64);
+        let left = self.left.get().checked_sub(cost);
+        self.left.set(left.unwrap_or(0));
+        left.is_some()
+    }
+}
 
 /// The address of the entry of `g_dacTable` for the GC's data table, found by content inside the runtime's module.
-pub(crate) fn gc_entry(space: &AddressSpace, base: Addr, size: u64) -> Option<Addr> {
+pub(crate) fn gc_entry(
+    space: &AddressSpace,
+    base: Addr,
+    size: u64,
+    budget: &Budget,
+) -> Option<Addr> {
     let memory: &dyn Memory = space;
-    let module = Module {
-        space,
-        base,
-        size: size.min(MAX_MODULE),
-    };
+    let module = Module::new(space, base, size, budget);
     let variables = module
         .gc_tables()
         .flat_map(|t| module.find(&t.0.to_le_bytes()));
@@ -40,9 +78,8 @@ pub(crate) fn gc_entry(space: &AddressSpace, base: Addr, size: u64) -> Option<Ad
 }
 
 /// Whether something inside the module looks like the GC's data table, whatever else the dump lacks.
-pub(crate) fn has_gc_table(space: &AddressSpace, base: Addr, size: u64) -> bool {
-    let size = size.min(MAX_MODULE);
-    let module = Module { space, base, size };
+pub(crate) fn has_gc_table(space: &AddressSpace, base: Addr, size: u64, budget: &Budget) -> bool {
+    let module = Module::new(space, base, size, budget);
     module.gc_tables().next().is_some()
 }
 
@@ -57,11 +94,8 @@ fn is_string(memory: &dyn Memory, entry: Addr) -> bool {
 
 /// The header of the contract descriptor, by its magic bytes.
 pub(crate) fn descriptor(space: &AddressSpace, base: Addr, size: u64) -> Option<Addr> {
-    let module = Module {
-        space,
-        base,
-        size: size.min(MAX_MODULE),
-    };
+    let budget = Budget::default();
+    let module = Module::new(space, base, size, &budget);
     module.find(&crate::descriptor::MAGIC).into_iter().next()
 }
 
@@ -70,9 +104,19 @@ struct Module<'a> {
     space: &'a AddressSpace,
     base: Addr,
     size: u64,
+    budget: &'a Budget,
 }
 
-impl Module<'_> {
+impl<'a> Module<'a> {
+    fn new(space: &'a AddressSpace, base: Addr, size: u64, budget: &'a Budget) -> Self {
+        Self {
+            space,
+            base,
+            size: size.min(MAX_MODULE),
+            budget,
+        }
+    }
+
     /// Where GC data tables seem to be.
     fn gc_tables(&self) -> impl Iterator<Item = Addr> {
         let memory: &dyn Memory = self.space;
@@ -90,7 +134,8 @@ impl Module<'_> {
     fn find(&self, bytes: &[u8; 8]) -> Vec<Addr> {
         let finder = Finder::new(bytes);
         let pieces = self.space.scan_pieces(self.base, self.size);
-        let matches = pieces.flat_map(|(start, piece)| {
+        let affordable = pieces.take_while(|(_, piece)| self.budget.take(piece));
+        let matches = affordable.flat_map(|(start, piece)| {
             let at: Vec<_> = finder
                 .find_iter(piece)
                 .map(|i| start + i as u64)
@@ -131,16 +176,41 @@ mod tests {
     #[test]
     fn the_entry_is_the_one_that_has_string_behind_it() {
         assert_eq!(
-            gc_entry(&module(2), Addr(BASE), 0x1000),
+            gc_entry(&module(2), Addr(BASE), 0x1000, &Budget::default()),
             Some(Addr(BASE + 0x300))
         );
-        assert_eq!(gc_entry(&module(4), Addr(BASE), 0x1000), None);
+        let budget = Budget::default();
+        assert_eq!(gc_entry(&module(4), Addr(BASE), 0x1000, &budget), None);
+        assert!(!budget.is_spent());
+    }
+
+    #[test]
+    fn all_searches_together_are_bounded() {
+        // one search for each minor version up to 4, one for the table and one for its variable
+        let whole = 7 * (0x1000 + PIECE_COST);
+        let enough = Budget::of(whole + 1);
+        assert!(gc_entry(&module(2), Addr(BASE), 0x1000, &enough).is_some());
+        assert!(!enough.is_spent());
+        let short = Budget::of(whole - 1);
+        assert_eq!(gc_entry(&module(2), Addr(BASE), 0x1000, &short), None);
+        assert!(short.is_spent());
+        assert!(!has_gc_table(&module(2), Addr(BASE), 0x1000, &short));
     }
 
     #[test]
     fn the_table_is_seen_without_anything_behind_it() {
-        assert!(has_gc_table(&module(4), Addr(BASE), 0x1000));
-        assert!(!has_gc_table(&module(4), Addr(BASE), 0x100));
+        assert!(has_gc_table(
+            &module(4),
+            Addr(BASE),
+            0x1000,
+            &Budget::default()
+        ));
+        assert!(!has_gc_table(
+            &module(4),
+            Addr(BASE),
+            0x100,
+            &Budget::default()
+        ));
     }
 
     #[test]

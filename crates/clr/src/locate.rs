@@ -98,6 +98,7 @@ impl Found {
 /// Finds the runtime of a dump: by name first, then the program itself, which single-file applications carry it in.
 pub(crate) fn locate(dump: &Dump) -> Result<Found, RuntimeError> {
     let memory: &dyn Memory = &dump.memory;
+    let budget = anchor::Budget::default();
     let exporting = candidates(dump).find_map(|(base, _)| {
         let image = image(dump, base)?;
         let at = image.symbol(memory, DAC_TABLE)?;
@@ -110,13 +111,13 @@ pub(crate) fn locate(dump: &Dump) -> Result<Found, RuntimeError> {
         let mut bases = bases.chain(program(dump).map(|f| f.start));
         bases.find_map(|base| {
             let image = image(dump, base)?;
-            let entry = anchor::gc_entry(&dump.memory, base, image.size())?;
+            let entry = anchor::gc_entry(&dump.memory, base, image.size(), &budget)?;
             Some((image, DacTablePlace::ByGcEntry(entry)))
         })
     };
     let (image, dac_table) = exporting
         .or_else(by_content)
-        .ok_or_else(|| not_found(dump))?;
+        .ok_or_else(|| not_found(dump, &budget))?;
     let base = image.base();
     let holds = |f: &&MappedFile| f.start <= base && base < f.end;
     Ok(Found {
@@ -172,9 +173,9 @@ pub(crate) const OTHER_RUNTIMES: [(&str, &str); 6] = [
 ];
 
 /// Names what is there instead of a CoreCLR that can be read.
-fn not_found(dump: &Dump) -> RuntimeError {
+fn not_found(dump: &Dump, budget: &anchor::Budget) -> RuntimeError {
     if let Some(core) = dump.files.iter().find(|f| is_runtime(f)) {
-        return unreadable(dump, core);
+        return unreadable(dump, core, budget);
     }
     if let Some(what) = other_runtime(&dump.files) {
         return RuntimeError::Unsupported { what };
@@ -184,7 +185,7 @@ fn not_found(dump: &Dump) -> RuntimeError {
             what: format!("a NativeAOT program ({})", file.path),
         };
     }
-    if let Some((program, sign)) = single_file(dump) {
+    if let Some((program, sign)) = single_file(dump, budget) {
         return RuntimeError::SingleFile {
             program: program.path.clone(),
             sign,
@@ -218,7 +219,7 @@ fn other_runtime(files: &[MappedFile]) -> Option<String> {
 
 /// CoreCLR is there by name and cannot be read: because of its version, because it is Mono under the same name, or
 /// because the dump lacks its variables.
-fn unreadable(dump: &Dump, core: &MappedFile) -> RuntimeError {
+fn unreadable(dump: &Dump, core: &MappedFile, budget: &anchor::Budget) -> RuntimeError {
     let memory: &dyn Memory = &dump.memory;
     let version = Version::from_path(&core.path)
         .or_else(|| core.stamp?.version.and_then(Version::from_file_version));
@@ -234,10 +235,15 @@ fn unreadable(dump: &Dump, core: &MappedFile) -> RuntimeError {
             what: format!("the Mono runtime ({})", core.path),
         };
     }
+    let given_up = if budget.is_spent() {
+        ", as far as it was searched: too much in it looks alike"
+    } else {
+        ""
+    };
     RuntimeError::Unreadable {
         base: core.start,
         why: format!(
-            "the dump, of kind {}, holds neither its symbol {DAC_TABLE} nor what it points to{}",
+            "the dump, of kind {}, holds neither its symbol {DAC_TABLE} nor what it points to{given_up}{}",
             dump.kind,
             cut_note(dump)
         ),
@@ -246,10 +252,13 @@ fn unreadable(dump: &Dump, core: &MappedFile) -> RuntimeError {
 
 /// A program that seems to be its own runtime although the dump lacks its tables, and what shows it. Seen in mini dumps
 /// that createdump writes of single-file applications when it is not told that they are (8.0, 9.0, 10.0).
-fn single_file(dump: &Dump) -> Option<(&MappedFile, &'static str)> {
+fn single_file<'d>(
+    dump: &'d Dump,
+    budget: &anchor::Budget,
+) -> Option<(&'d MappedFile, &'static str)> {
     let program = program(dump)?;
     let image = image(dump, program.start)?;
-    if anchor::has_gc_table(&dump.memory, program.start, image.size()) {
+    if anchor::has_gc_table(&dump.memory, program.start, image.size(), budget) {
         return Some((program, "the garbage collector's data table is in it"));
     }
     let RuntimeImage::Elf(elf) = image else {
