@@ -94,6 +94,7 @@ impl<'m, F: Fn(Addr) -> Option<Covering>> WindowsFrames<'m, F> {
     /// Makes the registers those of the caller.
     fn step(&mut self) -> Option<()> {
         let ip = Addr(self.registers.rip);
+        let before = self.sp();
         let interrupted = std::mem::replace(&mut self.interrupted, false);
         // a call that never returns may be the last instruction of its function
         let at = if interrupted { ip } else { ip.back(1) };
@@ -103,7 +104,8 @@ impl<'m, F: Fn(Addr) -> Option<Covering>> WindowsFrames<'m, F> {
             Covering::Nothing if interrupted => self.pop_return()?,
             Covering::Nothing => return None,
         }
-        (self.sp() & 7 == 0).then_some(())
+        // a caller's part of the stack lies above; what leads back would lead around for ever
+        (self.sp() > before && self.sp() & 7 == 0).then_some(())
     }
 
     fn pop_return(&mut self) -> Option<()> {

@@ -101,6 +101,12 @@ fn at(rva: u32) -> u64 {
 
 /// Frames as distances from the begin of the code, with the words of the stack below each.
 fn walk(memory: Pieces, ip: u32, stack: &[u64], set: &[(u8, u64)]) -> (Vec<(u64, u64)>, bool) {
+    let (frames, reached_root) = frames(memory, ip, stack, set);
+    let place = |f: &Frame| (f.ip.0.wrapping_sub(at(0)), (f.sp.0 - STACK) / 8);
+    (frames.iter().map(place).collect(), reached_root)
+}
+
+fn frames(memory: Pieces, ip: u32, stack: &[u64], set: &[(u8, u64)]) -> (Vec<Frame>, bool) {
     let bytes: Vec<u8> = stack.iter().flat_map(|w| w.to_le_bytes()).collect();
     let memory = memory.with(STACK, bytes);
     let mut registers = X64Registers {
@@ -120,7 +126,7 @@ fn walk(memory: Pieces, ip: u32, stack: &[u64], set: &[(u8, u64)]) -> (Vec<(u64,
     let mut frames = WindowsFrames::new(&memory, &registers, covering);
     let mut all = Vec::new();
     while let Some(frame) = frames.next().filter(|_| all.len() < 100) {
-        all.push((frame.ip.0.wrapping_sub(at(0)), (frame.sp.0 - STACK) / 8));
+        all.push(frame);
     }
     (all, frames.reached_root())
 }
@@ -256,6 +262,18 @@ fn an_interrupted_function_goes_on_where_it_was() {
 }
 
 #[test]
+fn a_frame_register_that_leads_back_ends_the_walk() {
+    // push rbp; mov rbp, rsp
+    let codes = [code(4, SET_FRAME, 0), code(1, PUSH, RBP)];
+    let image = Image::new().function(0x100, 0x140, &info(0, 4, (RBP, 0), &codes));
+    // the function's caller has the same frame again
+    let stack = [STACK, at(0x120), 0, 0];
+    let (frames, root) = walk(image.memory(), 0x120, &stack, &[(RBP, STACK)]);
+    assert_eq!(frames, [(0x120, 0), (0x120, 2)]);
+    assert!(!root);
+}
+
+#[test]
 fn parts_that_lead_to_each_other_end_the_walk() {
     let other = |info: u32| [TEXT.0 + 0x100, TEXT.0 + 0x140, TEXT.0 + info];
     let looping = with_chain(info(CHAINED, 0, (0, 0), &[]), other(INFO as u32));
@@ -322,7 +340,13 @@ proptest! {
             text[..len].copy_from_slice(&bytes[..len]);
             image.memory()
         };
-        let (frames, _) = walk(memory, ip, &stack, &[(RBP, rbp)]);
-        prop_assert!(!frames.is_empty());
+        let (frames, _) = frames(memory, ip, &stack, &[(RBP, rbp)]);
+        let first = Frame { ip: Addr(at(ip)), sp: Addr(STACK) };
+        prop_assert_eq!(frames.first(), Some(&first));
+        // so a walk ends where the stack does, whatever leads it
+        for step in frames.windows(2) {
+            prop_assert!(step[0].sp < step[1].sp, "{step:x?}");
+            prop_assert_eq!(step[1].sp.0 % 8, 0);
+        }
     }
 }
