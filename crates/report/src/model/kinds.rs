@@ -260,7 +260,8 @@ words! {
 words! {
     /// How much is known of a frame of a thread's stack.
     FrameStanding {
-        /// The registers, the tables of the code or a note of the runtime lead to it: the method runs.
+        /// The registers lead to it by the tables of native code (on Windows of all code) or by the frame pointers that the JIT
+        /// always keeps on Linux, or a note of the runtime does: the method runs.
         Exact = "exact",
         /// A chain of frame pointers that was found on the stack leads to it.
         Chained = "chained",
