@@ -343,7 +343,11 @@ fn common_text(text: &mut String, texts: &FxHashMap<String, u64>) {
     all.sort_unstable_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
     if let Some((most, _)) = all.first() {
         *text = if all.len() > 1 {
-            format!("{most} (and {} others)", all.len().saturating_sub(1))
+            let others = all.len().saturating_sub(1);
+            format!(
+                "{most} (and {others} other{})",
+                if others == 1 { "" } else { "s" }
+            )
         } else {
             (*most).clone()
         };

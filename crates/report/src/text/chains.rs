@@ -4,7 +4,7 @@
 
 use super::page::{Page, Span};
 use super::style::Role;
-use super::words::{bytes, count, duration, several, verb};
+use super::words::{beside, bytes, count, duration, several, verb};
 use crate::{ChainGroup, Frame, LeafKind, Local, Member, Report, RootKind, VerdictState};
 
 /// Frames of one chain above which its middle is folded without `-v`.
@@ -86,7 +86,10 @@ pub(super) fn without_members(page: &mut Page<'_>, group: &ChainGroup) {
     {
         let spans = [
             page.span(Role::Good, root.kind.as_str()),
-            page.span(Role::Strong, format!("  {}", root.text)),
+            page.span(
+                Role::Strong,
+                format!("  {}", beside(root.kind.as_str(), &root.text)),
+            ),
         ];
         page.line("    └ ", "        ", &spans);
     } else {
@@ -125,7 +128,10 @@ fn headline(page: &mut Page<'_>, group: &ChainGroup) {
         page.span(Role::Dim, format!("{:<3} ", group.id)),
         page.span(Role::Strong, chains),
         page.span(Role::Kind, group.leaf.kind.as_str()),
-        page.span(Role::Plain, format!("  {}", group.leaf.text)),
+        page.span(
+            Role::Plain,
+            format!("  {}", beside(group.leaf.kind.as_str(), &group.leaf.text)),
+        ),
     ];
     page.line("", "    ", &spans);
 }
@@ -398,7 +404,10 @@ fn brief(page: &mut Page<'_>, group: &ChainGroup) {
         page.span(Role::Dim, format!("{:<3} ", group.id)),
         page.span(Role::Plain, several(group.count, "chain")),
         page.span(Role::Kind, format!("  {}", group.leaf.kind)),
-        page.span(Role::Plain, format!("  {}", group.leaf.text)),
+        page.span(
+            Role::Plain,
+            format!("  {}", beside(group.leaf.kind.as_str(), &group.leaf.text)),
+        ),
         page.span(Role::Dim, format!("  {outermost}{why}")),
     ];
     page.line("", "      ", &spans);

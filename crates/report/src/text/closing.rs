@@ -137,11 +137,14 @@ pub(super) fn left_out(page: &mut Page<'_>, report: &Report) {
     let left = &report.left_out;
     let mut parts = Vec::new();
     if left.groups > 0 {
-        parts.push(format!(
-            "{} of {} by the filters",
-            several(left.groups, "group"),
-            several(left.chains, "chain")
-        ));
+        let groups = several(left.groups, "group");
+        let chains = several(left.chains, "chain");
+        // filters of the command line stand among the reasons
+        parts.push(if left.why.is_empty() {
+            format!("{groups} of {chains} of idle framework parts: --all lists them")
+        } else {
+            format!("{groups} of {chains} by the filters or as idle framework parts")
+        });
     }
     parts.extend((left.requests > 0).then(|| several(left.requests, "request")));
     parts.extend((left.rejected > 0).then(|| several(left.rejected, "rejected object")));

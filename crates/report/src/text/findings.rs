@@ -7,7 +7,7 @@ use crate::{Evidence, Finding, Report, Severity};
 pub(super) fn section(page: &mut Page<'_>, report: &Report) {
     if report.findings.is_empty() {
         if !report.chains.is_empty() {
-            let text = "No finding: nothing here matches a known cause of hangs.";
+            let text = "No finding: nothing here matches a known cause of hangs. `asynctriage runbook hang` tells how to go on, `asynctriage tree` shows what waits for what; a second dump a minute later shows what moves.";
             let spans = [page.span(Role::Dim, text)];
             page.line("", "", &spans);
         }

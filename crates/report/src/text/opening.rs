@@ -186,10 +186,14 @@ fn nothing(page: &mut Page<'_>, report: &Report) {
     )];
     if report.left_out.groups > 0 {
         let groups = several(report.left_out.groups, "group");
-        why = vec![format!(
-            "The filters left out {groups} of {}.",
-            several(report.left_out.chains, "chain")
-        )];
+        let chains = several(report.left_out.chains, "chain");
+        why = vec![if report.left_out.why.is_empty() {
+            format!(
+                "Nothing waits but {groups} of {chains} of idle framework parts: --all lists them."
+            )
+        } else {
+            format!("The filters left out {groups} of {chains}.")
+        }];
     }
     if !report.gaps.is_empty() {
         why.push("The dump lacks parts that may have held some: see the gaps below.".to_owned());

@@ -176,7 +176,9 @@ fn one_thread(page: &mut Page<'_>, thread: &Thread) {
 }
 
 fn object(page: &mut Page<'_>, what: &str, object: &ObjectRef) {
-    let address = object.address.map(|a| format!("  {a}")).unwrap_or_default();
+    let address = object.address.map(|a| a.to_string());
+    let address = address.filter(|a| !object.text.contains(a));
+    let address = address.map(|a| format!("  {a}")).unwrap_or_default();
     let type_name = object
         .type_name
         .as_ref()

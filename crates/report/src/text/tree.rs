@@ -6,7 +6,7 @@
 use super::TextOptions;
 use super::page::{Page, Span};
 use super::style::Role;
-use super::words::{count, several};
+use super::words::{beside, count, several};
 use super::{closing, opening};
 use crate::{ChainGroup, Frame, Leaf, Report, Root, RootKind};
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ impl Label {
     fn root(root: Option<&Root>) -> Self {
         let known = root.filter(|r| r.kind != RootKind::None || !r.text.is_empty());
         let (kind, text) = known.map_or(("none", "nothing waits for these"), |r| {
-            (r.kind.as_str(), &r.text)
+            (r.kind.as_str(), beside(r.kind.as_str(), &r.text))
         });
         Self {
             kind,
@@ -70,7 +70,7 @@ impl Label {
     fn leaf(leaf: &Leaf) -> Self {
         Self {
             kind: leaf.kind.as_str(),
-            text: leaf.text.clone(),
+            text: beside(leaf.kind.as_str(), &leaf.text).to_owned(),
             ..Self::default()
         }
     }

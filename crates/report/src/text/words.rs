@@ -23,6 +23,14 @@ pub(crate) fn verb(n: u64, singular: &'static str, plural: &'static str) -> &'st
     if n == 1 { singular } else { plural }
 }
 
+/// What stands beside the kind of a thing, without the kind's name where the text begins with it: `cycle  a waits for itself`
+/// rather than `cycle  cycle: a waits for itself`.
+pub(crate) fn beside<'t>(kind: &str, text: &'t str) -> &'t str {
+    let rest = text.strip_prefix(kind);
+    let rest = rest.and_then(|r| r.strip_prefix(": ").or_else(|| r.strip_prefix(' ')));
+    rest.unwrap_or(text)
+}
+
 /// `1.4 GiB`; binary units, one decimal.
 #[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
 pub(crate) fn bytes(n: u64) -> String {
@@ -61,5 +69,18 @@ pub fn duration(seconds: f64) -> String {
         60..3_600 => pair(whole / 60, "min", whole % 60, "s"),
         3_600..86_400 => pair(whole / 3_600, "h", whole % 3_600 / 60, "min"),
         _ => pair(whole / 86_400, "d", whole % 86_400 / 3_600, "h"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_is_named_once() {
+        assert_eq!(beside("file", "file day.log"), "day.log");
+        assert_eq!(beside("cycle", "cycle: a, b"), "a, b");
+        assert_eq!(beside("file", "files of a folder"), "files of a folder");
+        assert_eq!(beside("thread", "thread"), "thread");
     }
 }
