@@ -111,19 +111,24 @@ fn source_link_tells_where_the_source_is_published() {
 #[test]
 fn symbols_beside_the_module_of_the_process_can_be_left_alone() {
     // as long as the path in the dump, so that it can stand in its place
-    let (was, name) = ("/tmp/app/release", "Scenarios");
-    let beside = format!("/tmp/at{:09}", std::process::id());
-    assert_eq!(beside.len(), was.len());
-    std::fs::create_dir_all(&beside).expect("the folder for temporary files is writable");
-    std::fs::write(format!("{beside}/{name}.pdb"), symbols_of(RELEASE)).expect("as above");
     let packed =
         std::fs::File::open(testdumps().join("mixed-10.0.15.dmp.gz")).expect("it is there");
     let mut core = Vec::new();
     std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(packed), &mut core)
         .expect("whole");
-    let was = format!("{was}/{name}.dll");
-    let at = core.windows(was.len()).position(|w| w == was.as_bytes());
-    let at = at.expect("the list of mapped files names it");
+    let name = "Scenarios";
+    let file = format!("/{name}.dll\0");
+    let end = core.windows(file.len()).position(|w| w == file.as_bytes());
+    let end = end.expect("the list of mapped files names it");
+    let at = core[..end]
+        .iter()
+        .rposition(|b| *b == 0)
+        .expect("a name before it")
+        + 1;
+    let beside = format!("/tmp/at{:09}", std::process::id());
+    assert_eq!(beside.len(), end - at);
+    std::fs::create_dir_all(&beside).expect("the folder for temporary files is writable");
+    std::fs::write(format!("{beside}/{name}.pdb"), symbols_of(RELEASE)).expect("as above");
     core[at..at + beside.len()].copy_from_slice(beside.as_bytes());
     let dump = Path::new(env!("CARGO_TARGET_TMPDIR")).join("beside.dmp");
     std::fs::write(&dump, core).expect("the target folder is writable");

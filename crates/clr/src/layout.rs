@@ -260,7 +260,8 @@ layouts! {
         major = "Major", generation_size = "GenerationSize", generation_count = "TotalGenerationCount",
         generation_table = "GenerationTable", ephemeral = "EphemeralHeapSegment", alloc_allocated = "AllocAllocated",
         heap_count = "HeapCount", heaps = "Heaps", invalid_count = "StructureInvalidCount", handle_map = "HandleTableMap",
-        heap_fields = "GCHeapFieldOffsets", generation_fields = "GenerationFieldOffsets"; finalize_queue = "FinalizeQueue", background_state = "CurrentGCState"
+        heap_fields = "GCHeapFieldOffsets", generation_fields = "GenerationFieldOffsets"; finalize_queue = "FinalizeQueue", background_state = "CurrentGCState",
+        background_highest = "BackgroundHighest"
     }
     GenerationLayout = "Generation" { context = "AllocationContext", start_segment = "StartSegment" }
     SegmentLayout = "HeapSegment" { allocated = "Allocated", mem = "Mem", flags = "Flags", next = "Next" }

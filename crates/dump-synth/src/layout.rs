@@ -3,6 +3,7 @@
 /// Indices in `g_dacTable`.
 pub(crate) mod dac {
     pub(crate) const THREAD_STORE: u64 = 15;
+    pub(crate) const SUSPENSION_THREAD: u64 = 17;
     pub(crate) const GC_DAC_VARS: u64 = 19;
     pub(crate) const APP_DOMAIN: u64 = 20;
     pub(crate) const OBJECT: u64 = 42;

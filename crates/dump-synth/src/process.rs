@@ -441,8 +441,11 @@ impl Build<'_> {
         let store = space.take(native, thread::STORE_SIZE);
         space.put_u64(store + thread::STORE_FIRST, first);
         space.put_u32(store + thread::STORE_COUNT, threads.status.len() as u32);
+        // who collects has stopped all others
+        let stopper = self.process.collection.map_or(0, |_| store);
         let variables = [
             (dac::THREAD_STORE, store),
+            (dac::SUSPENSION_THREAD, stopper),
             (dac::GC_DAC_VARS, gc),
             (dac::APP_DOMAIN, domain),
             (dac::OBJECT, core.object.mt),

@@ -228,7 +228,8 @@ impl Dump {
     /// when opening it would reach for the network: whoever made the dump chose it.
     #[must_use]
     pub fn host_path(&self, path: &str) -> Option<PathBuf> {
-        let is_remote = path.starts_with("//") || path.starts_with(r"\\");
+        // Windows takes either sign for the other
+        let is_remote = path.chars().take_while(|c| matches!(c, '/' | '\\')).count() > 1;
         let local = PathBuf::from(path);
         (self.use_paths && !is_remote && local.is_absolute()).then_some(local)
     }

@@ -7,6 +7,8 @@ use asynctriage_dump::Addr;
 /// Values of the state of a background collection; 2 is none (8.0 to 11.0).
 const BACKGROUND_MARKING: u32 = 0;
 const BACKGROUND_SWEEPING: u32 = 1;
+/// Marks that damaged memory is not taken to bear.
+const MANY: u64 = 64;
 
 /// What a collection that runs beside the program was doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,10 +39,12 @@ pub struct Collection {
 }
 
 impl Collection {
-    /// Whether there is one at all.
+    /// Whether there is one at all. A few marks alone are none: damaged memory looks the same. Who marks has stopped all
+    /// threads, but the collector's own threads of server GC are not told of (10.0.15).
     #[must_use]
     pub fn is_running(&self) -> bool {
-        self.moving || self.background.is_some() || self.marked > 0
+        let marking = self.marked >= MANY || self.marked > 0 && self.stopped_by.is_some();
+        self.moving || self.background.is_some() || marking
     }
 
     /// Takes in what the walk has met.
@@ -64,7 +68,10 @@ impl Runtime<'_> {
             moving: number(o.invalid_count).is_some_and(|n| n != 0),
             stopped_by: stopper.and_then(entry).and_then(Addr::non_null),
             background: match state {
-                Some(BACKGROUND_MARKING) => Some(Background::Marking),
+                Some(BACKGROUND_MARKING) => {
+                    let is_set = self.had_background_collection();
+                    is_set.then_some(Background::Marking)
+                }
                 Some(BACKGROUND_SWEEPING) => Some(Background::Sweeping),
                 _ => None,
             },
@@ -78,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_alone_show_a_collection_and_its_least_extent() {
+    fn marks_of_a_stopped_process_show_a_collection_and_its_least_extent() {
         let mut collection = Collection {
             stopped_by: Some(Addr(8)),
             ..Collection::default()
@@ -88,6 +95,16 @@ mod tests {
         collection.add_marked(SegmentKind::Small(1), 7);
         collection.add_marked(SegmentKind::Small(0), 9);
         assert!(collection.is_running());
+        let damaged = Collection {
+            stopped_by: None,
+            ..collection
+        };
+        assert!(!damaged.is_running());
+        let by_a_server = Collection {
+            marked: MANY,
+            ..damaged
+        };
+        assert!(by_a_server.is_running());
         assert_eq!(collection.marked, 16);
         assert_eq!(collection.oldest_marked, Some(SegmentKind::Small(1)));
     }

@@ -20,6 +20,7 @@ const FLAG_READ_ONLY: u64 = 1;
 const HEAP_FIELD_ALLOC_ALLOCATED: u64 = 0;
 const HEAP_FIELD_EPHEMERAL: u64 = 1;
 const HEAP_FIELD_FINALIZE_QUEUE: u64 = 2;
+const HEAP_FIELD_BACKGROUND_HIGHEST: u64 = 15;
 const HEAP_FIELD_GENERATIONS: u64 = 18;
 
 /// What a segment is for.
@@ -71,6 +72,8 @@ struct GcHeap {
     ephemeral: Option<Addr>,
     alloc_allocated: Option<Addr>,
     finalize_queue: Option<Addr>,
+    /// Behind the last object that a background collection looks at; null before there was one.
+    background_end: Option<Addr>,
 }
 
 impl Runtime<'_> {
@@ -106,6 +109,14 @@ impl Runtime<'_> {
         queues.collect()
     }
 
+    /// Whether a background collection has ever set how far it goes. The state that means marking is zero, and so is
+    /// memory that a dump lacks.
+    pub(super) fn had_background_collection(&self) -> bool {
+        let heaps = self.gc_heaps(&mut HeapShape::default());
+        let ends = |h: &GcHeap| h.background_end.is_none_or(|end| end.non_null().is_some());
+        heaps.iter().any(ends)
+    }
+
     fn gc_heaps(&self, shape: &mut HeapShape) -> Vec<GcHeap> {
         let (m, v, o) = (self.memory, self.globals.gc_vars, &self.offsets.gc_vars);
         let deref = |field: u64| {
@@ -120,6 +131,7 @@ impl Runtime<'_> {
                 ephemeral: deref(o.ephemeral),
                 alloc_allocated: deref(o.alloc_allocated),
                 finalize_queue: o.finalize_queue.and_then(deref),
+                background_end: o.background_highest.and_then(deref),
             }];
         }
         shape.server = true;
@@ -135,11 +147,12 @@ impl Runtime<'_> {
                 m.i32(fields.element(position, 4))
                     .and_then(|n| u64::try_from(n).ok())
             };
-            let (generations, ephemeral, allocated, finalize) = (
+            let (generations, ephemeral, allocated, finalize, background) = (
                 offset(HEAP_FIELD_GENERATIONS)?,
                 offset(HEAP_FIELD_EPHEMERAL),
                 offset(HEAP_FIELD_ALLOC_ALLOCATED),
                 offset(HEAP_FIELD_FINALIZE_QUEUE),
+                offset(HEAP_FIELD_BACKGROUND_HIGHEST),
             );
             let heap = |i| {
                 let at = m.ptr(list.element(i, 8))?.non_null()?;
@@ -149,6 +162,7 @@ impl Runtime<'_> {
                     ephemeral: read(ephemeral),
                     alloc_allocated: read(allocated),
                     finalize_queue: read(finalize),
+                    background_end: read(background),
                 })
             };
             (0..count).map(heap).collect()

@@ -102,6 +102,8 @@ fn paths_of_the_dump_are_opened_when_allowed_and_never_over_the_network() {
     for elsewhere in [
         "//server/share/App.dll",
         r"\\server\share\App.dll",
+        r"\/server\share\App.dll",
+        r"/\server\share\App.dll",
         "App.dll",
         "",
     ] {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsStr;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Files and folders that are looked at; the largest runtimes have some hundred.
 const MAX_ENTRIES: usize = 1 << 18;
@@ -80,19 +80,31 @@ fn parts(module: &str) -> impl Iterator<Item = &str> {
         .filter(|name| !name.is_empty())
 }
 
+/// Whether this system takes a name for that of a file or folder, and for nothing else.
+fn is_plain(name: &str) -> bool {
+    let mut parts = Path::new(name).components();
+    matches!(
+        (parts.next(), parts.next()),
+        (Some(Component::Normal(_)), None)
+    )
+}
+
 /// Where a module may be inside a folder that stands for the root of its system: for Windows with and without a folder
 /// for the drive.
 pub(super) fn inside(root: &Path, module: &str) -> Vec<PathBuf> {
     let names: Vec<&str> = parts(module).collect();
-    // a path that climbs would leave the folder
-    if names.contains(&"..") {
-        return Vec::new();
-    }
     let join = |names: &[&str]| {
         let mut path = root.to_path_buf();
         path.extend(names);
         path
     };
+    let mut behind_drive = names
+        .iter()
+        .skip(usize::from(names.first().is_some_and(|n| n.ends_with(':'))));
+    // a path that climbs, or that has a drive inside where this system knows drives, would leave the folder
+    if !behind_drive.all(|name| is_plain(name)) {
+        return Vec::new();
+    }
     match names.split_first() {
         Some((drive, rest)) if drive.ends_with(':') => {
             let letter = drive.trim_end_matches(':');
