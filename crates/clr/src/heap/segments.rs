@@ -113,7 +113,7 @@ impl Runtime<'_> {
     /// memory that a dump lacks.
     pub(super) fn had_background_collection(&self) -> bool {
         let heaps = self.gc_heaps(&mut HeapShape::default());
-        let ends = |h: &GcHeap| h.background_end.is_none_or(|end| end.non_null().is_some());
+        let ends = |h: &GcHeap| h.background_end.and_then(Addr::non_null).is_some();
         heaps.iter().any(ends)
     }
 
