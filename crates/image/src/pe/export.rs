@@ -13,13 +13,7 @@ const MAX_NAMES: u32 = 1 << 20;
 const MAX_LEAF: u32 = 64;
 
 pub(super) fn find(image: &PeImage, memory: &dyn Memory, name: &str) -> Option<Addr> {
-    let directory = image.exports.non_empty()?;
-    let bytes = prefix(
-        memory,
-        image.rva_to_addr(directory.rva)?,
-        SIZEOF_EXPORT_DIRECTORY_TABLE as u64,
-    );
-    let table = ExportDirectoryTable::parse(&bytes, 0).ok()?;
+    let table = directory(image, memory)?;
     let index = index_of(image, memory, &table, name)?;
     let ordinal = memory.u16(
         image
@@ -34,15 +28,23 @@ pub(super) fn find(image: &PeImage, memory: &dyn Memory, name: &str) -> Option<A
             .rva_to_addr(table.export_address_table_rva)?
             .element(ordinal.into(), 4),
     )?;
-    // an address inside the directory itself is the text "image.name" of a forwarded export
-    let forwarded = rva
-        .checked_sub(directory.rva)
-        .is_some_and(|at| at < directory.size);
-    if forwarded {
+    if is_forwarded(image, rva) {
         None
     } else {
         image.rva_to_addr(rva)
     }
+}
+
+fn directory(image: &PeImage, memory: &dyn Memory) -> Option<ExportDirectoryTable> {
+    let at = image.rva_to_addr(image.exports.non_empty()?.rva)?;
+    let bytes = prefix(memory, at, SIZEOF_EXPORT_DIRECTORY_TABLE as u64);
+    ExportDirectoryTable::parse(&bytes, 0).ok()
+}
+
+/// Whether an export is one of another image: its address, inside the directory itself, is that of the text "image.name".
+fn is_forwarded(image: &PeImage, rva: u32) -> bool {
+    rva.checked_sub(image.exports.rva)
+        .is_some_and(|at| at < image.exports.size)
 }
 
 /// Which name of the directory is `name`, by halving: linkers sort them by their bytes.
@@ -86,13 +88,7 @@ pub(super) fn functions(image: &PeImage, memory: &dyn Memory) -> Vec<(Addr, u64,
 
 /// RVA and place of the name of every export of this image.
 fn begins(image: &PeImage, memory: &dyn Memory) -> Option<Vec<(u32, Addr)>> {
-    let directory = image.exports.non_empty()?;
-    let bytes = prefix(
-        memory,
-        image.rva_to_addr(directory.rva)?,
-        SIZEOF_EXPORT_DIRECTORY_TABLE as u64,
-    );
-    let table = ExportDirectoryTable::parse(&bytes, 0).ok()?;
+    let table = directory(image, memory)?;
     let names = image.rva_to_addr(table.name_pointer_rva)?;
     let ordinals = image.rva_to_addr(table.ordinal_table_rva)?;
     let addresses = image.rva_to_addr(table.export_address_table_rva)?;
@@ -103,11 +99,11 @@ fn begins(image: &PeImage, memory: &dyn Memory) -> Option<Vec<(u32, Addr)>> {
         let rva = memory.u32(addresses.element(ordinal.into(), 4))?;
         Some((rva, name))
     });
-    let inside = |rva: u32| {
-        rva.checked_sub(directory.rva)
-            .is_some_and(|at| at < directory.size)
-    };
-    Some(found.filter(|(rva, _)| !inside(*rva)).collect())
+    Some(
+        found
+            .filter(|(rva, _)| !is_forwarded(image, *rva))
+            .collect(),
+    )
 }
 
 /// Bytes of the function that begins at `rva`; `None` when it is none, or begins inside of another one.
