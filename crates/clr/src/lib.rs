@@ -47,8 +47,8 @@ pub use core_names::{CoreLibBuild, pack_core_names};
 pub use exceptions::{Exception, ThrowFrame};
 pub use gap::Gap;
 pub use heap::{
-    Background, BadObject, Collection, Heap, HeapObject, HeapShape, Held, MAX_RETAINED, Retained,
-    Segment, SegmentKind, TypeCount,
+    Background, BadObject, Collection, Heap, HeapObject, HeapShape, Held, MAX_RETAINED, Reference,
+    Referrers, Retained, Segment, SegmentKind, TypeCount,
 };
 pub use layout::{Layout, MissingField};
 pub use locks::{Block, BlockKind, Lock};
@@ -58,6 +58,7 @@ pub use objects::Place;
 pub use roots::{RootCounts, Roots};
 pub use runtime::{Globals, Runtime, RuntimeError};
 pub use stack::{FrameSource, StackFrame};
+pub use statics::StaticReference;
 pub use support::{SELF_CHECKS, Supported, refused, supported};
 pub use threads::Thread;
 pub use types::{Field, FieldKind, Type};

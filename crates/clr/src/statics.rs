@@ -1,9 +1,12 @@
 //! Static fields.
 
+use crate::modules::Module;
 use crate::runtime::Runtime;
 use crate::threads::Thread;
 use crate::types::{Field, FieldKind};
 use asynctriage_dump::Addr;
+use asynctriage_metadata::Table;
+use std::sync::Arc;
 
 /// 9.0 and later keep class-initialisation state in bit 0 of the pointers to statics.
 const NOT_INITIALISED: u64 = 1;
@@ -23,7 +26,50 @@ mod tls {
     pub(super) const DIRECT: u32 = 2;
 }
 
+/// A static field of a non-generic type that holds a reference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StaticReference {
+    /// Where the reference stands: in an array of the pinned or the frozen heap.
+    pub slot: Addr,
+    /// The type that declares it.
+    pub mt: Addr,
+    /// Its name in metadata.
+    pub name: Arc<str>,
+}
+
 impl Runtime<'_> {
+    /// The static reference fields of a module's non-generic types that the process has loaded. Those that are one per
+    /// thread are left out.
+    #[must_use]
+    pub fn static_references(&self, module: &Module<'_>) -> Vec<StaticReference> {
+        let rows = module
+            .metadata
+            .as_ref()
+            .map_or(0, |m| m.rows(Table::TypeDef));
+        let mut out = Vec::new();
+        for rid in 1..=rows {
+            let Some(ty) = self
+                .loaded_type(module.addr, rid)
+                .and_then(|mt| self.ty(mt))
+            else {
+                continue;
+            };
+            for field in self.own_fields(&ty).iter() {
+                let is_one = field.is_static
+                    && !field.is_thread_static
+                    && field.kind == FieldKind::Reference;
+                if let Some(slot) = is_one.then(|| self.static_slot(ty.mt, field)).flatten() {
+                    out.push(StaticReference {
+                        slot,
+                        mt: ty.mt,
+                        name: Arc::clone(&field.name),
+                    });
+                }
+            }
+        }
+        out
+    }
+
     /// Where a static field of a non-generic type is: for value types the boxed copy's data.
     #[must_use]
     pub fn static_addr(&self, mt: Addr, name: &str) -> Option<Addr> {

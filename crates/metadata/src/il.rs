@@ -4,12 +4,17 @@ mod awaits;
 mod effect;
 mod flow;
 mod members;
+mod receivers;
 #[cfg(test)]
 mod tests;
 
 pub use awaits::AwaitSite;
+pub use receivers::{CallSite, Receiver};
+
+use flow::CallShape;
 
 use crate::metadata::Metadata;
+use crate::signature::{MethodSig, Primitive, SigType};
 use crate::source::Source;
 use crate::table::{Coded, Table};
 use crate::token::Token;
@@ -48,6 +53,17 @@ pub fn calls(code: &[u8]) -> impl Iterator<Item = (u32, Token)> {
         let token = i.token()?;
         matches!(i.opcode, CALL | CALLVIRT).then_some((i.at, token))
     })
+}
+
+/// How a call changes the stack, by the signature of what is called.
+fn call_shape(signature: &MethodSig) -> CallShape {
+    let has_this = signature.has_this();
+    CallShape {
+        takes: signature.params.len().saturating_add(usize::from(has_this)),
+        has_this,
+        returns: signature.return_type != SigType::Primitive(Primitive::Void),
+        passes_on: false,
+    }
 }
 
 /// One instruction.

@@ -152,6 +152,16 @@ impl Heap {
 
     /// The objects of one segment, in order.
     pub fn objects_in(&self, segment: usize) -> impl Iterator<Item = Addr> + '_ {
+        self.objects_in_words(segment, 0, usize::MAX)
+    }
+
+    /// The objects of a part of a segment, which is told in words of its bits.
+    pub(super) fn objects_in_words(
+        &self,
+        segment: usize,
+        first: usize,
+        count: usize,
+    ) -> impl Iterator<Item = Addr> + '_ {
         let start = self
             .shape
             .segments
@@ -162,7 +172,9 @@ impl Heap {
             .get(segment)
             .map_or(&[][..], |b| b.0.as_slice())
             .iter()
-            .enumerate();
+            .enumerate()
+            .skip(first)
+            .take(count);
         words.flat_map(move |(i, word)| {
             let bits = (0..64_u64).filter(move |b| word & 1 << b != 0);
             bits.map(move |b| start + ((i as u64) << 9 | b << 3))

@@ -4,7 +4,7 @@
 //! depend on each other and overlap. Threads share work by handing over half of a long stack.
 
 use super::index::{GRANULE, Heap};
-use super::references::{RefMap, slots};
+use super::references::Scan;
 use crate::roots::Roots;
 use crate::runtime::Runtime;
 use asynctriage_dump::Addr;
@@ -75,13 +75,6 @@ pub(super) struct Marker<'a, 'd> {
     tasks: AtomicUsize,
 }
 
-/// What scanning an object needs to know of its type.
-pub(super) struct Scan {
-    base: u64,
-    component: u64,
-    map: RefMap,
-}
-
 impl<'a, 'd> Marker<'a, 'd> {
     /// Marks what the roots reach without going through `barred`, until all wanted objects are found.
     fn run(
@@ -138,8 +131,8 @@ impl<'a, 'd> Marker<'a, 'd> {
         let header = self.rt.memory.u64(object).unwrap_or(0);
         let scan = scans
             .entry(Addr(header & !7))
-            .or_insert_with_key(|mt| self.scan_of(*mt));
-        self.scan(object, scan, found);
+            .or_insert_with_key(|mt| self.rt.scan_of(*mt));
+        scan.targets(self.rt.memory, object, found);
     }
 
     /// The object that a word means: the object itself, or the one that it points into.
@@ -231,8 +224,8 @@ impl<'a, 'd> Marker<'a, 'd> {
             for (object, header) in batch.iter().zip(headers) {
                 let scan = scans
                     .entry(header & !7)
-                    .or_insert_with_key(|mt| self.scan_of(Addr(*mt)));
-                self.scan(*object, scan, &mut found);
+                    .or_insert_with_key(|mt| self.rt.scan_of(Addr(*mt)));
+                scan.targets(self.rt.memory, *object, &mut found);
             }
             todo.extend(found.drain(..).filter(|o| self.mark(*o)));
             if todo.len() > SHARE_ABOVE
@@ -250,34 +243,5 @@ impl<'a, 'd> Marker<'a, 'd> {
             }
         }
         self.tasks.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    fn scan_of(&self, mt: Addr) -> Scan {
-        let (base, component) = self.rt.ty(mt).map_or((0, 0), |t| {
-            (u64::from(t.base_size), u64::from(t.component_size))
-        });
-        Scan {
-            base,
-            component,
-            map: self.rt.ref_map(mt),
-        }
-    }
-
-    fn scan(&self, object: Addr, scan: &Scan, found: &mut Vec<Addr>) {
-        if matches!(scan.map, RefMap::None) {
-            return;
-        }
-        let memory = self.rt.memory;
-        let elements = if scan.component == 0 {
-            0
-        } else {
-            memory.u32(object + 8).map_or(0, u64::from)
-        };
-        let size = scan
-            .base
-            .saturating_add(scan.component.saturating_mul(elements));
-        slots(memory, &scan.map, object, size, &mut |_, target| {
-            found.push(target);
-        });
     }
 }

@@ -9,7 +9,7 @@ const MAX_SERIES: u64 = 1 << 14;
 
 /// Where the references of a type's instances are.
 #[derive(Clone, Debug)]
-pub(super) enum RefMap {
+enum RefMap {
     /// No references.
     None,
     /// Runs: offset of the first slot, and its length in bytes less the object's size.
@@ -18,8 +18,54 @@ pub(super) enum RefMap {
     Repeat(u64, Arc<[(u32, u32)]>),
 }
 
+/// What looking through the objects of one type needs to know of it.
+pub(super) struct Scan {
+    base: u64,
+    component: u64,
+    map: RefMap,
+}
+
+impl Scan {
+    /// Calls `found` with every reference slot of an object and what it holds, nulls left out.
+    pub(super) fn for_each(
+        &self,
+        memory: &dyn Memory,
+        object: Addr,
+        found: &mut dyn FnMut(Addr, Addr),
+    ) {
+        if matches!(self.map, RefMap::None) {
+            return;
+        }
+        let elements = if self.component == 0 {
+            0
+        } else {
+            memory.u32(object + 8).map_or(0, u64::from)
+        };
+        let size = self
+            .base
+            .saturating_add(self.component.saturating_mul(elements));
+        slots(memory, &self.map, object, size, found);
+    }
+
+    /// Adds what an object refers to.
+    pub(super) fn targets(&self, memory: &dyn Memory, object: Addr, found: &mut Vec<Addr>) {
+        self.for_each(memory, object, &mut |_, target| found.push(target));
+    }
+}
+
 impl Runtime<'_> {
-    pub(super) fn ref_map(&self, mt: Addr) -> RefMap {
+    pub(super) fn scan_of(&self, mt: Addr) -> Scan {
+        let (base, component) = self.ty(mt).map_or((0, 0), |t| {
+            (u64::from(t.base_size), u64::from(t.component_size))
+        });
+        Scan {
+            base,
+            component,
+            map: self.ref_map(mt),
+        }
+    }
+
+    fn ref_map(&self, mt: Addr) -> RefMap {
         let Some(ty) = self.ty(mt).filter(|t| t.has_references()) else {
             return RefMap::None;
         };
@@ -61,7 +107,7 @@ impl Runtime<'_> {
 }
 
 /// Walks the slots that a map describes in an object of `size` bytes.
-pub(super) fn slots(
+fn slots(
     memory: &dyn Memory,
     map: &RefMap,
     object: Addr,

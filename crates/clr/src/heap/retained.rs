@@ -1,7 +1,8 @@
 //! What objects are kept alive by, when several holders are compared: the sizes that would be freed with each.
 
 use super::index::Heap;
-use super::mark::{Marker, Scan};
+use super::mark::Marker;
+use super::references::Scan;
 use crate::roots::Roots;
 use crate::runtime::Runtime;
 use asynctriage_dump::Addr;

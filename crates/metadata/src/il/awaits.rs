@@ -8,9 +8,7 @@
 use super::flow::{CallShape, Context, Origin, Value, follow};
 use crate::metadata::Metadata;
 use crate::names::{LocalName, hoisted_local};
-use crate::signature::{MethodSig, Primitive, SigType};
 use crate::source::Source;
-use crate::table::Table;
 use crate::token::Token;
 use std::collections::HashMap;
 
@@ -108,17 +106,14 @@ impl<S: Source> Context for Search<'_, S> {
             .callee_signature(method)
             .map(|signature| CallShape {
                 passes_on: self.metadata.is_face_of_awaited(method),
-                ..shape(&signature)
+                ..super::call_shape(&signature)
             });
         self.shapes.insert(method, shape);
         shape
     }
 
     fn indirect_shape(&mut self, signature: Token) -> Option<CallShape> {
-        let blob = self
-            .metadata
-            .cell(Table::StandAloneSig, signature.rid(), 0)?;
-        Some(shape(&MethodSig::parse(&self.metadata.blob(blob)?)?))
+        self.metadata.indirect_call_shape(signature)
     }
 
     fn called(&mut self, at: u32, method: Token, values: &[Value]) {
@@ -221,16 +216,6 @@ impl<S: Source> Search<'_, S> {
             Origin::Argument(number) => m.argument_name(self.runtime_async?, number),
             Origin::Unknown | Origin::Null | Origin::Number(_) => None,
         }
-    }
-}
-
-fn shape(signature: &MethodSig) -> CallShape {
-    let has_this = signature.has_this();
-    CallShape {
-        takes: signature.params.len().saturating_add(usize::from(has_this)),
-        has_this,
-        returns: signature.return_type != SigType::Primitive(Primitive::Void),
-        passes_on: false,
     }
 }
 

@@ -70,6 +70,17 @@ impl<S: Source> Metadata<S> {
         }
     }
 
+    /// The full name of the type that a call names; of an instantiation that of its definition.
+    pub(super) fn callee_class(&self, method: Token) -> Option<String> {
+        let path = self.callee_owner(method)?;
+        let name = path.segments.join("+");
+        Some(if path.namespace.is_empty() {
+            name
+        } else {
+            format!("{}.{name}", path.namespace)
+        })
+    }
+
     fn callee_owner(&self, method: Token) -> Option<TypePath> {
         let method = self.generic_definition(method)?;
         let owner = match method.table()? {

@@ -1,7 +1,7 @@
 //! Awaits in made-up code, as compilers write it.
 
 use super::*;
-use crate::table::Coded;
+use crate::table::{Coded, Table};
 use crate::testing::{Builder, coded};
 use proptest::prelude::*;
 
