@@ -18,7 +18,7 @@ pub(super) struct File {
 #[derive(Debug)]
 pub(super) struct Tree(pub(super) Vec<File>);
 
-/// Folders that tools fill and git ignores.
+/// What tools fill and git ignores.
 const GENERATED: &[&str] = &[".git", "target", "corpus", "artifacts"];
 
 impl Tree {
@@ -55,10 +55,12 @@ fn collect(folder: &Path, prefix: &str, files: &mut Vec<File>) -> std::io::Resul
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let path = format!("{prefix}{name}");
+        // in a work tree of its own `.git` is a file
+        if GENERATED.contains(&name.as_str()) {
+            continue;
+        }
         if entry.file_type()?.is_dir() {
-            if !GENERATED.contains(&name.as_str()) {
-                collect(&entry.path(), &format!("{path}/"), files)?;
-            }
+            collect(&entry.path(), &format!("{path}/"), files)?;
         } else if !is_ignored(&path) {
             let bytes = std::fs::read(entry.path())?;
             files.push(File {
