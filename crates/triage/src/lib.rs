@@ -12,44 +12,23 @@
     )
 )]
 
-mod analysis;
-mod channels;
-mod clients;
-mod clock;
-mod collection;
-mod context;
-mod dispatchers;
-mod facts;
+mod chains;
 mod findings;
-mod groups;
-mod hang;
-mod http;
 mod leaves;
+mod libraries;
 mod lines;
-mod names;
-mod native;
+mod options;
 mod paths;
-mod pool;
-mod requests;
-mod retained;
-mod roots;
-mod rows;
-mod services;
-mod since;
-mod sockets;
-mod steps;
+mod process;
 mod summary;
-mod tally;
 mod threads;
-mod timers;
 pub mod trace;
-mod users;
 pub mod views;
-mod waits;
+mod words;
 
-pub use analysis::Analysis;
-pub use dispatchers::{Dispatcher, DispatcherFamily, DispatcherFrame};
-pub use summary::{Options, analyse};
+pub use options::Options;
+pub use paths::{Analysis, Dispatcher, DispatcherFamily, DispatcherFrame};
+pub use summary::analyse;
 
 #[doc(no_inline)]
 pub use asynctriage_image::ImageFiles;

@@ -1,8 +1,9 @@
 //! Threads that wait synchronously for tasks.
 
-use super::{Draft, Facts, fact, listed, several, thread_titles, verb};
-use crate::hang::ThreadFacts;
-use crate::steps::{Step, steps_of};
+use super::{Draft, Facts, fact, thread_titles};
+use crate::paths::{Step, steps_of};
+use crate::threads::ThreadFacts;
+use crate::words::{listed, several, verb};
 use asynctriage_async_graph::NodeId;
 use asynctriage_report::{Confidence, Evidence, Finding, FindingKind, Severity};
 use std::collections::BTreeMap;

@@ -1,8 +1,9 @@
 //! What most chains and requests wait for in common.
 
-use super::{Draft, Facts, fact, listed, part_waits, verb};
-use crate::clients::is_library;
-use crate::tally::{Dependency, Tally};
+use super::{Draft, Facts, fact};
+use crate::chains::{Dependency, Tally};
+use crate::libraries::client_of;
+use crate::words::{listed, part_waits, verb};
 use asynctriage_async_graph::NodeId;
 use asynctriage_report::{
     ChainGroup, Confidence, Evidence, Finding, FindingKind, LeafKind, RootKind, Severity, duration,
@@ -198,11 +199,10 @@ fn since(parts: &[Part<'_>]) -> String {
 /// The program's methods that wait for it, each the innermost of its chains.
 fn callers(parts: &[Part<'_>]) -> String {
     let own = parts.iter().filter_map(|p| {
-        let frame = p
-            .group
-            .frames
-            .iter()
-            .find(|f| !f.is_framework && !is_library(&f.method) && f.stands_at_await())?;
+        let frame =
+            p.group.frames.iter().find(|f| {
+                !f.is_framework && client_of(&f.method).is_none() && f.stands_at_await()
+            })?;
         let at = frame.place().map(|place| format!(" at {place}"));
         let line = frame.file.as_ref().zip(frame.line);
         let line = line.map(|(file, line)| format!(" ({file}:{line})"));

@@ -1,9 +1,9 @@
 //! How sure findings can be at most, for what the whole dump is like.
 
 use super::fact;
-use crate::analysis::Analysis;
+use crate::paths::Analysis;
 use asynctriage_clr::Gap;
-use asynctriage_report::{Confidence, Finding, FindingKind};
+use asynctriage_report::{Finding, FindingKind};
 
 /// What is told from single words of many objects: while objects are moved, leftovers of others look the same.
 const BY_SINGLE_WORDS: [FindingKind; 5] = [
@@ -14,25 +14,6 @@ const BY_SINGLE_WORDS: [FindingKind; 5] = [
     FindingKind::NeverCompletes,
 ];
 
-/// The ceiling of a dump and the reason, the lowest one first.
-fn ceilings(analysis: &Analysis<'_, '_>) -> Vec<(Confidence, String)> {
-    let mut all = Vec::new();
-    if analysis.graph.heap.shape.collection.moving {
-        all.push((
-            Confidence::Possible,
-            "a garbage collection was moving objects: what is read of them may be half moved"
-                .into(),
-        ));
-    }
-    if let Some(from) = analysis.rt.foreign_core_names() {
-        all.push((
-            Confidence::Likely,
-            format!("the names that this rests on are those of another build ({from})"),
-        ));
-    }
-    all
-}
-
 /// Takes out what the dump cannot show, lowers what is said to be surer than it allows, and says why. What was taken out
 /// is a gap.
 pub(super) fn lower(analysis: &Analysis<'_, '_>, findings: &mut Vec<Finding>) -> Option<Gap> {
@@ -41,7 +22,7 @@ pub(super) fn lower(analysis: &Analysis<'_, '_>, findings: &mut Vec<Finding>) ->
         findings.retain(|f| !BY_SINGLE_WORDS.contains(&f.kind));
     }
     let removed = before > findings.len();
-    let ceilings = ceilings(analysis);
+    let ceilings = analysis.ceilings();
     for finding in findings {
         for (ceiling, why) in &ceilings {
             if finding.confidence > *ceiling {
@@ -61,12 +42,5 @@ fn unsaid() -> Gap {
         place: "objects that a garbage collection was moving".into(),
         why: "nothing is said of tasks that have failed, were cancelled or were never looked at, of what suspended methods keep alive, and of what nothing can complete: leftovers of objects look the same".into(),
         remedy: "take another dump a few seconds later".into(),
-    }
-}
-
-impl Analysis<'_, '_> {
-    /// How sure it is what a chain waits for, where the whole dump leaves doubts; `None` where it leaves none.
-    pub(crate) fn chain_confidence(&self) -> Option<Confidence> {
-        ceilings(self).first().map(|(ceiling, _)| *ceiling)
     }
 }

@@ -1,7 +1,8 @@
 //! Blocking collections: their consumers and producers block threads on two semaphores inside.
 
-use super::{Draft, Facts, fact, several, verb};
-use crate::analysis::Analysis;
+use super::{Draft, Facts, fact};
+use crate::paths::Analysis;
+use crate::words::{several, verb};
 use asynctriage_async_graph::Helper;
 use asynctriage_dump::Addr;
 use asynctriage_report::{Confidence, Finding, FindingKind, Severity};

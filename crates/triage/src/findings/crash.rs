@@ -1,7 +1,7 @@
 //! An exception that nobody handled.
 
 use super::{Draft, Facts, fact};
-use crate::hang::ThreadFacts;
+use crate::threads::ThreadFacts;
 use asynctriage_clr::Exception;
 use asynctriage_report::{Confidence, Evidence, Finding, FindingKind, Severity};
 

@@ -1,8 +1,9 @@
 //! Async methods that wait for one another, and threads that wait for what only they can run.
 
-use super::{Draft, Facts, fact, listed};
-use crate::hang::ThreadFacts;
+use super::{Draft, Facts, fact};
 use crate::leaves::OUTSIDE_CYCLE;
+use crate::threads::ThreadFacts;
+use crate::words::listed;
 use asynctriage_async_graph::{NodeId, PostedTo};
 use asynctriage_dump::Addr;
 use asynctriage_report::{

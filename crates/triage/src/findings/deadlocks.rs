@@ -1,8 +1,9 @@
 //! Threads that wait for one another: over locks, and over locks and tasks.
 
 use super::locks::lock_text;
-use super::{Draft, Facts, fact, listed, verb};
-use crate::hang::{ThreadFacts, Wait};
+use super::{Draft, Facts, fact};
+use crate::threads::{ThreadFacts, Wait};
+use crate::words::{listed, verb};
 use asynctriage_async_graph::{Class, NodeId};
 use asynctriage_report::{Confidence, Evidence, Finding, FindingKind, Severity};
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -4,7 +4,7 @@
 //! 11.0): the one that will enter is the method that awaits that.
 
 use super::Facts;
-use crate::steps::steps_of;
+use crate::paths::steps_of;
 use asynctriage_async_graph::{Class, NodeId};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;

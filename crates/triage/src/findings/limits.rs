@@ -1,8 +1,10 @@
 //! Limits that are reached: semaphores, connection pools, bounded channels.
 
-use super::{Draft, Facts, collections, entrants, fact, listed, several, verb, waits};
-use crate::http::Unit;
-use crate::{channels, users};
+use super::{Draft, Facts, collections, entrants, fact};
+use crate::libraries::channels;
+use crate::libraries::http_client::Unit;
+use crate::paths::semaphores as semaphores_of;
+use crate::words::{listed, several, verb, waits};
 use asynctriage_async_graph::NodeId;
 use asynctriage_dump::Addr;
 use asynctriage_report::{Confidence, Finding, FindingKind, Severity};
@@ -70,7 +72,7 @@ fn semaphores(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
     let waiters = |s: Addr| waiting.get(&s).map_or(&[][..], Vec::as_slice);
     // a BlockingCollection counts its items and free places with semaphores; that is told of the collection
     let counters = collections::counters(facts.a);
-    let mut found: Vec<(u64, u64, Addr)> = users::semaphores(facts.a)
+    let mut found: Vec<(u64, u64, Addr)> = semaphores_of(facts.a)
         .into_iter()
         .filter(|s| !counters.contains_key(s))
         .filter_map(|s| {
@@ -129,7 +131,7 @@ fn semaphore(
     let of = limit.map_or_else(|| "0".to_owned(), |m| format!("0 of {m}"));
     let name = facts
         .a
-        .field_that_holds(&facts.hang.users, at, &ids)
+        .field_that_holds(facts.users, at, &ids)
         .map(|n| format!(" {n}"))
         .unwrap_or_default();
     let methods = methods_of(facts, &ids);
@@ -199,7 +201,7 @@ fn holders(facts: Facts<'_, '_, '_>, object: Addr, waiting: &[NodeId]) -> Vec<St
         .collect();
     let direct = waiting.iter().flat_map(|id| facts.a.graph.waiters(*id));
     let waiters: FxHashSet<NodeId> = direct.chain(entering.iter().copied()).collect();
-    let users = &facts.hang.users;
+    let users = facts.users;
     let methods: FxHashSet<_> = entering.iter().map(|w| facts.a.frame_name(*w)).collect();
     let alike = methods.iter().flat_map(|m| users.named(m));
     let mut counts: FxHashMap<String, u64> = FxHashMap::default();
@@ -326,7 +328,7 @@ fn full_channels(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
         let count = ids.len() as u64;
         let name = facts
             .a
-            .field_that_holds(&facts.hang.users, channel, &ids)
+            .field_that_holds(facts.users, channel, &ids)
             .map(|n| format!(" {n}"))
             .unwrap_or_default();
         let requests = serves_request(facts, &ids);

@@ -1,8 +1,9 @@
 //! Locks that threads wait for, and `Monitor.Wait`.
 
-use super::{Draft, Facts, fact, several, thread_titles, verb, waits};
-use crate::hang::{OnStack, ThreadFacts, Wait};
-use crate::waits::ObjectWait;
+use super::{Draft, Facts, fact, thread_titles};
+use crate::threads::ObjectWait;
+use crate::threads::{OnStack, ThreadFacts, Wait};
+use crate::words::{several, verb, waits};
 use asynctriage_clr::Lock;
 use asynctriage_dump::Addr;
 use asynctriage_report::{Confidence, Finding, FindingKind, Severity};

@@ -1,6 +1,7 @@
 //! Memory that suspended methods keep alive, and finished methods that are still there.
 
-use super::{Draft, Facts, fact, listed, several};
+use super::{Draft, Facts, fact};
+use crate::words::{listed, several};
 use asynctriage_async_graph::{AsyncFrame, Class, Machine, NodeId};
 use asynctriage_clr::{FieldKind, Runtime};
 use asynctriage_dump::Addr;

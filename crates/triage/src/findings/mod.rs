@@ -17,9 +17,10 @@ mod pool;
 mod ready;
 mod tasks;
 
-use crate::analysis::Analysis;
-use crate::groups::Groups;
-use crate::hang::{Hang, ThreadFacts, Wait};
+use crate::chains::Groups;
+use crate::paths::{Analysis, Users};
+use crate::threads::{Hang, ThreadFacts, Wait};
+use crate::words::listed;
 use asynctriage_clr::Gap;
 use asynctriage_dump::Addr;
 use asynctriage_report::{Address, Confidence, Evidence, Finding, FindingKind, Severity};
@@ -31,12 +32,11 @@ pub(crate) struct Facts<'a, 'r, 'd> {
     pub(crate) a: &'a Analysis<'r, 'd>,
     pub(crate) groups: &'a Groups,
     pub(crate) hang: &'a Hang,
+    pub(crate) users: &'a Users,
 }
 
 /// Pieces of evidence of one finding.
 const MAX_EVIDENCE: usize = 50;
-/// Names that a sentence lists before it counts.
-const MAX_NAMES: usize = 20;
 
 /// All findings, the best explanation first, and what is not said because of what the whole dump is like.
 pub(crate) fn all(facts: Facts<'_, '_, '_>) -> (Vec<Finding>, Option<Gap>) {
@@ -205,23 +205,6 @@ pub(crate) fn fact(
     }
 }
 
-/// `a, b and c`, cut after [`MAX_NAMES`].
-pub(crate) fn listed<T: AsRef<str>>(names: &[T]) -> String {
-    let mut shown: Vec<String> = names
-        .iter()
-        .take(MAX_NAMES)
-        .map(|n| n.as_ref().to_owned())
-        .collect();
-    if names.len() > MAX_NAMES {
-        shown.push(format!("{} more", names.len().saturating_sub(MAX_NAMES)));
-    }
-    match shown.split_last() {
-        None => String::new(),
-        Some((only, [])) => only.clone(),
-        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
-    }
-}
-
 /// Threads by name and os id; those that share a name once, with all their ids.
 pub(crate) fn thread_titles<'t>(threads: impl Iterator<Item = &'t ThreadFacts>) -> String {
     let mut names: Vec<(String, Vec<String>)> = Vec::new();
@@ -241,28 +224,6 @@ pub(crate) fn thread_titles<'t>(threads: impl Iterator<Item = &'t ThreadFacts>) 
         })
         .collect();
     listed(&texts)
-}
-
-/// `1 thread`, `2 threads`.
-pub(crate) fn several(count: u64, one: &str) -> String {
-    let end = if count == 1 { "" } else { "s" };
-    format!("{count} {one}{end}")
-}
-
-/// `1 chain waits`, `2 chains wait`.
-pub(crate) fn waits(count: u64, one: &str) -> String {
-    format!("{} {}", several(count, one), verb(count, "waits", "wait"))
-}
-
-/// `1 of 3 chains waits`, `2 of 3 chains wait`.
-pub(crate) fn part_waits(count: u64, total: u64, one: &str) -> String {
-    let verb = verb(count, "waits", "wait");
-    format!("{count} of {} {verb}", several(total, one))
-}
-
-/// The verb that goes with a number of things.
-pub(crate) fn verb<'t>(count: u64, one: &'t str, many: &'t str) -> &'t str {
-    if count == 1 { one } else { many }
 }
 
 #[cfg(test)]
@@ -312,14 +273,5 @@ mod tests {
             let known = |k: &String| FindingKind::ALL.iter().any(|kind| kind.as_str() == k);
             assert!(kinds.iter().all(known), "{name}: {kinds:?}");
         }
-    }
-
-    #[test]
-    fn names_are_listed_and_then_counted() {
-        assert_eq!(listed::<&str>(&[]), "");
-        assert_eq!(listed(&["a"]), "a");
-        assert_eq!(listed(&["a", "b", "c"]), "a, b and c");
-        let many: Vec<String> = (0..25).map(|i| i.to_string()).collect();
-        assert!(listed(&many).ends_with("19 and 5 more"));
     }
 }

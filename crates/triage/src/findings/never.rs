@@ -4,7 +4,8 @@
 //! methods that wait for it, as those cannot run before it is complete. What is not reached then stays incomplete for
 //! ever. Objects whose waiters could complete one another are tested together: the set shrinks until it is stable.
 
-use super::{Draft, Facts, fact, listed, several, waits};
+use super::{Draft, Facts, fact};
+use crate::words::{listed, several, waits};
 use asynctriage_async_graph::{Class, Combinator, NodeId};
 use asynctriage_clr::Roots;
 use asynctriage_dump::Addr;

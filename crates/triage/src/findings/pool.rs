@@ -1,9 +1,10 @@
 //! The thread pool: starvation, and what stands in its queues.
 
 use super::blocked::place;
-use super::{Draft, Facts, fact, listed, several, verb, waits};
-use crate::hang::{ThreadFacts, Wait};
-use crate::pool::PoolFacts;
+use super::{Draft, Facts, fact};
+use crate::threads::PoolFacts;
+use crate::threads::{ThreadFacts, Wait};
+use crate::words::{listed, several, verb, waits};
 use asynctriage_report::{Confidence, Evidence, Finding, FindingKind, Severity};
 use rustc_hash::FxHashSet;
 

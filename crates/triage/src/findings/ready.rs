@@ -1,7 +1,8 @@
 //! Methods that could go on and do not.
 
-use super::{Draft, Facts, fact, several, verb, waits};
-use crate::pool::PoolFacts;
+use super::{Draft, Facts, fact};
+use crate::threads::PoolFacts;
+use crate::words::{several, verb, waits};
 use asynctriage_report::{Confidence, Finding, FindingKind, LeafKind, Severity};
 
 /// Chains from which on it is said: a few are on their way in any process.

@@ -1,7 +1,8 @@
 //! Tasks that ended with an exception, or were cancelled.
 
 use super::crash::exception_text;
-use super::{Draft, Facts, fact, listed, several};
+use super::{Draft, Facts, fact};
+use crate::words::{listed, several};
 use asynctriage_async_graph::{Class, Node, task};
 use asynctriage_clr::{Exception, MethodRef};
 use asynctriage_dump::Addr;

@@ -4,8 +4,8 @@
 //! that the system completes by itself (`Overlapped`), each with an object that is awaited.
 
 use super::leaf;
-use crate::analysis::Analysis;
-use crate::sockets;
+use crate::paths::Analysis;
+use crate::process::sockets;
 use asynctriage_async_graph::{Node, NodeId};
 use asynctriage_dump::Addr;
 use asynctriage_report::{Leaf, LeafKind};

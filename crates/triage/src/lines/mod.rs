@@ -1,12 +1,10 @@
 //! From the state of a method to the await in the source: the awaited call from its IL, file and line from its symbols.
 
-mod locals;
 mod source_link;
 mod symbols;
+mod variables;
 
-use crate::analysis::Analysis;
-use crate::names::is_framework;
-use crate::steps::Step;
+use crate::process::names::is_framework;
 use asynctriage_async_graph::{AsyncFrame, Machine};
 use asynctriage_clr::{AwaitNumber, CodeView, DumpSource, Gap, Runtime};
 use asynctriage_dump::Addr;
@@ -68,7 +66,7 @@ impl Lines {
     }
 
     /// Where a state machine stands.
-    fn machine(&self, rt: &Runtime<'_>, machine: &Machine) -> Spot {
+    pub(crate) fn machine(&self, rt: &Runtime<'_>, machine: &Machine) -> Spot {
         let (module, ty) = (machine.place.ty.module, machine.place.ty.rid);
         let Ok(number) = u32::try_from(machine.state) else {
             return Spot::default();
@@ -90,7 +88,7 @@ impl Lines {
     }
 
     /// Where a runtime-async method stands.
-    fn runtime_async(&self, rt: &Runtime<'_>, frame: &AsyncFrame) -> Spot {
+    pub(crate) fn runtime_async(&self, rt: &Runtime<'_>, frame: &AsyncFrame) -> Spot {
         let point = &frame.point;
         let Some(method) = point.method else {
             return Spot::default();
@@ -304,18 +302,5 @@ fn wanted(rt: &Runtime<'_>, module: Addr) -> Wanted {
         images: used
             .chain(path.and_then(|p| rt.dump().host_path(p)))
             .collect(),
-    }
-}
-
-impl Analysis<'_, '_> {
-    /// Where a frame stands in the source.
-    pub(crate) fn step_spot(&self, step: Step<'_>) -> Spot {
-        if let Some(frame) = step.frame {
-            return self.lines.runtime_async(self.rt, frame);
-        }
-        let machine = self.graph.machines.get(&step.node);
-        machine
-            .map(|m| self.lines.machine(self.rt, m))
-            .unwrap_or_default()
     }
 }

@@ -6,11 +6,10 @@
 use super::names;
 use super::time::Times;
 use super::{Read, chains};
-use crate::analysis::Analysis;
-use crate::clock::{Clock, waiting};
-use crate::dispatchers::{Dispatcher, DispatcherFamily};
-use crate::groups::Wanted;
-use crate::summary::Options;
+use crate::chains::Wanted;
+use crate::options::Options;
+use crate::paths::{Analysis, Dispatcher, DispatcherFamily};
+use crate::process::clock::{Clock, waiting};
 use asynctriage_async_trace::{AsyncTrace, Dispatcher as Recorded, Family, State};
 use asynctriage_clr::{Runtime, RuntimeError};
 use asynctriage_dump::{Dump, Os};

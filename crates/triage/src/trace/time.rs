@@ -1,6 +1,6 @@
 //! Ticks of a recording as times for people.
 
-use crate::facts::rfc3339;
+use crate::process::dump::rfc3339;
 use asynctriage_async_trace::{Clock, Moment};
 use asynctriage_nettrace::Header;
 use asynctriage_report as report;

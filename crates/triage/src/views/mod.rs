@@ -7,7 +7,6 @@ mod tasks;
 
 pub use heap::heap;
 pub use object::{ObjectOptions, object};
-pub(crate) use object::{primitive_text, reference_text};
 pub use runtimes::runtimes;
 pub use tasks::{TaskOptions, tasks};
 

@@ -1,6 +1,7 @@
 //! One object with its fields, and where they lead.
 
-use crate::analysis::Analysis;
+use crate::paths::Analysis;
+use crate::process::values::{CHAR, primitive_text, reference_text};
 use asynctriage_clr::{Field, FieldKind, Place, Runtime, Type};
 use asynctriage_dump::Addr;
 use asynctriage_metadata::names::hoisted_local;
@@ -14,9 +15,6 @@ pub struct ObjectOptions {
     /// Texts and characters as they are; else only how long they are. Numbers are always shown.
     pub values: bool,
 }
-
-/// System.Char among the CorElementTypes.
-const CHAR: u32 = 0x03;
 
 /// References inside a structure that are shown.
 const MAX_REFERENCES: usize = 4;
@@ -76,7 +74,7 @@ fn elements(rt: &Runtime<'_>, array: Addr, options: ObjectOptions) -> Vec<FieldR
                 .and_then(|o| rt.type_of(o))
                 .map(|t| rt.name(&t).to_string()),
             value: match &element {
-                _ if is_reference => reference_text(rt, link, options),
+                _ if is_reference => reference_text(rt, link, options.values),
                 Some(ty) if is_char(rt, ty) => primitive_text(rt, at, CHAR, options.values),
                 _ => bytes_text(rt, at, stride),
             },
@@ -139,7 +137,7 @@ fn field_row(
         .flatten()
         .and_then(Addr::non_null);
     let value = match field.kind {
-        FieldKind::Reference => reference_text(rt, link, options),
+        FieldKind::Reference => reference_text(rt, link, options.values),
         FieldKind::Primitive(_) => primitive_text(rt, at, field.element_type, options.values),
         FieldKind::Native => rt
             .memory()
@@ -190,50 +188,6 @@ fn bytes_text(rt: &Runtime<'_>, at: Addr, len: u64) -> String {
             .join(" "),
         None => "unreadable".into(),
     }
-}
-
-/// A reference in words: a text by its length unless values are wanted.
-pub(crate) fn reference_text(
-    rt: &Runtime<'_>,
-    link: Option<Addr>,
-    options: ObjectOptions,
-) -> String {
-    let Some(object) = link else {
-        return "null".into();
-    };
-    match rt.text(object) {
-        Some(text) if options.values => format!("\"{text}\""),
-        Some(text) => format!("text of {} characters", text.chars().count()),
-        None => object.to_string(),
-    }
-}
-
-/// A number, truth value or character in words; a character, which may be part of a secret, only when values are wanted.
-pub(crate) fn primitive_text(
-    rt: &Runtime<'_>,
-    at: Addr,
-    element_type: u32,
-    values: bool,
-) -> String {
-    let m = rt.memory();
-    let text = match element_type {
-        0x02 => m.u8(at).map(|v| (v != 0).to_string()),
-        CHAR if !values => Some("a character".to_owned()),
-        CHAR => m
-            .u16(at)
-            .map(|v| char::from_u32(v.into()).map_or_else(|| v.to_string(), |c| format!("{c:?}"))),
-        0x04 => m.u8(at).map(|v| v.cast_signed().to_string()),
-        0x05 => m.u8(at).map(|v| v.to_string()),
-        0x06 => m.u16(at).map(|v| v.cast_signed().to_string()),
-        0x07 => m.u16(at).map(|v| v.to_string()),
-        0x08 => m.i32(at).map(|v| v.to_string()),
-        0x09 => m.u32(at).map(|v| v.to_string()),
-        0x0a => m.i64(at).map(|v| v.to_string()),
-        0x0c => m.u32(at).map(|v| f32::from_bits(v).to_string()),
-        0x0d => m.u64(at).map(|v| f64::from_bits(v).to_string()),
-        _ => m.u64(at).map(|v| v.to_string()),
-    };
-    text.unwrap_or_else(|| "unreadable".into())
 }
 
 fn decoded(analysis: &Analysis<'_, '_>, addr: Addr, options: ObjectOptions) -> Vec<Decoded> {

@@ -1,6 +1,6 @@
 //! Every task and async method, one row each.
 
-use crate::analysis::Analysis;
+use crate::paths::Analysis;
 use asynctriage_async_graph::{Class, Node, NodeId};
 use asynctriage_dump::Addr;
 use asynctriage_report::{Address, TaskReport, TaskRow};

@@ -1,0 +1,376 @@
+//! Groups of chains that are alike.
+
+use super::tally::{Note, Tally};
+use crate::paths::{Analysis, Path, Paths, Place, Step, is_least_await, step_offset};
+use asynctriage_async_graph::NodeId;
+use asynctriage_dump::Addr;
+use asynctriage_report::{
+    Address, ChainGroup, Frame, FrameKind, Leaf, LeafKind, Member, Root, RootKind, Verdict,
+    VerdictState,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
+
+/// Frames whose boxes a member lists.
+const MAX_MEMBER_BOXES: usize = 64;
+
+/// What makes two chains alike.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Key {
+    frames: Vec<(Arc<str>, Option<Place>, u64)>,
+    leaf: LeafKind,
+    root: Option<RootKind>,
+}
+
+struct Group {
+    leaf: Leaf,
+    root: Option<Root>,
+    leaf_texts: FxHashMap<String, u64>,
+    root_texts: FxHashMap<String, u64>,
+    paths: Vec<(Path, String, String)>,
+    /// Bytes that the chains keep alive, when that is wanted and known, and the frames that are counted in it.
+    keeps: Option<u64>,
+    counted: FxHashSet<Addr>,
+    count: u64,
+    tally: Tally,
+}
+
+/// Groups, and what was left out of them.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    pub(crate) groups: Vec<ChainGroup>,
+    /// Chains of idle plumbing that were left out.
+    pub(crate) idle_chains: u64,
+    pub(crate) idle_groups: u64,
+    /// Paths that could not be listed.
+    pub(crate) unlisted: u64,
+    /// For each blocked wait the group that ends at it.
+    pub(crate) by_wait: FxHashMap<NodeId, String>,
+    /// What the chains of each group have in common, in the order of the groups.
+    pub(crate) tallies: Vec<Tally>,
+}
+
+/// Which groups and how many members are wanted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) idle_too: bool,
+    pub(crate) members: usize,
+    /// What the frames keep, and whether with the values of texts.
+    pub(crate) locals: bool,
+    pub(crate) values: bool,
+}
+
+impl Analysis<'_, '_> {
+    /// All chains in groups, the largest first.
+    pub(crate) fn groups(&self, wanted: Wanted) -> Groups {
+        let paths = Paths::find(&self.graph);
+        let mut out = Groups {
+            unlisted: paths.unlisted,
+            ..Groups::default()
+        };
+        let mut groups: FxHashMap<Key, Group> = FxHashMap::default();
+        let running: rustc_hash::FxHashSet<_> = self
+            .graph
+            .running
+            .iter()
+            .filter_map(|b| self.graph.node(*b))
+            .collect();
+        let ends = paths
+            .paths
+            .iter()
+            .flat_map(|p| [p.innermost(), p.outermost()]);
+        self.find_reachable(ends.filter_map(|id| Some(self.graph.object(id)?.addr)));
+        for path in paths.paths {
+            // what runs on a thread now is not waiting
+            if !running.contains(&path.leaf) {
+                self.add_to_group(&mut groups, path, wanted);
+            }
+        }
+        let mut sorted: Vec<(Key, Group)> = groups.into_iter().collect();
+        sorted.sort_by_cached_key(|(key, group)| (std::cmp::Reverse(group.count), key.text()));
+        for (key, group) in sorted {
+            let idle = self.is_idle(&group);
+            if idle && !wanted.idle_too {
+                out.idle_chains = out.idle_chains.saturating_add(group.count);
+                out.idle_groups = out.idle_groups.saturating_add(1);
+                continue;
+            }
+            let id = format!("C{}", out.groups.len().saturating_add(1));
+            for (path, ..) in &group.paths {
+                if let Some(wait) = path.blocked {
+                    out.by_wait.entry(wait).or_insert_with(|| id.clone());
+                }
+            }
+            let tally = group.tally.clone();
+            let mut group = self.report_group(id, &key, group, wanted, idle);
+            group.waiting_seconds = tally.waiting(&self.clock);
+            out.groups.push(group);
+            out.tallies.push(tally);
+        }
+        out
+    }
+
+    fn add_to_group(&self, groups: &mut FxHashMap<Key, Group>, path: Path, wanted: Wanted) {
+        let (leaf, root) = (self.leaf(&path), self.root(&path));
+        let note = Note::of(self, &path, &leaf, root.as_ref());
+        let key = Key {
+            frames: self.folded(&path),
+            leaf: leaf.kind,
+            root: root.as_ref().map(|r| r.kind),
+        };
+        let (leaf_text, root_text) = (
+            leaf.text.clone(),
+            root.as_ref().map(|r| r.text.clone()).unwrap_or_default(),
+        );
+        let group = groups.entry(key).or_insert_with(|| Group {
+            leaf,
+            root,
+            leaf_texts: FxHashMap::default(),
+            root_texts: FxHashMap::default(),
+            paths: Vec::new(),
+            keeps: None,
+            counted: FxHashSet::default(),
+            count: 0,
+            tally: Tally::default(),
+        });
+        group.tally.add(note);
+        group.count = group.count.saturating_add(1);
+        if wanted.locals
+            && let Some(bytes) = self.path_keeps(&path, &mut group.counted)
+        {
+            group.keeps = Some(group.keeps.unwrap_or_default().saturating_add(bytes));
+        }
+        for (texts, text) in [
+            (&mut group.leaf_texts, &leaf_text),
+            (&mut group.root_texts, &root_text),
+        ] {
+            let n = texts.entry(text.clone()).or_default();
+            *n = n.saturating_add(1);
+        }
+        // one more than is shown: the waits of all blocked threads are needed, too
+        if group.paths.len() < wanted.members.max(1) || path.blocked.is_some() {
+            group.paths.push((path, leaf_text, root_text));
+        }
+    }
+
+    /// Names and awaits of the frames, runs of one frame folded.
+    fn folded(&self, path: &Path) -> Vec<(Arc<str>, Option<Place>, u64)> {
+        let mut out: Vec<(Arc<str>, Option<Place>, u64)> = Vec::new();
+        let blocked = path.blocked.map(|node| Step { node, frame: None });
+        for step in self.steps(path).chain(blocked) {
+            let (name, place) = (self.step_name(step), self.step_place(step));
+            match out.last_mut() {
+                Some((last, at, repeat)) if *last == name && *at == place => {
+                    *repeat = repeat.saturating_add(1);
+                }
+                _ => out.push((name, place, 1)),
+            }
+        }
+        out
+    }
+
+    /// Framework code that waits for work: nothing of the application, no request, no service behind it.
+    fn is_idle(&self, group: &Group) -> bool {
+        let Some((path, ..)) = group.paths.first() else {
+            return false;
+        };
+        let purpose = group.root.as_ref().map_or(RootKind::None, |r| r.kind);
+        let nobody = matches!(
+            purpose,
+            RootKind::None
+                | RootKind::AsyncVoid
+                | RootKind::Main
+                | RootKind::Thread
+                | RootKind::Activity
+        );
+        let idle_client = self.steps(path).any(|s| is_long_lived(&self.step_name(s)));
+        let blocked =
+            path.blocked.is_some() && purpose == RootKind::Thread && path.frames.is_empty();
+        (nobody || idle_client)
+            && !blocked
+            && self.steps(path).all(|s| self.is_framework_step(s))
+            && !matches!(group.leaf.kind, LeafKind::Cycle)
+    }
+
+    fn report_group(
+        &self,
+        id: String,
+        key: &Key,
+        group: Group,
+        wanted: Wanted,
+        idle: bool,
+    ) -> ChainGroup {
+        let mut leaf = group.leaf;
+        let mut root = group.root;
+        common_text(&mut leaf.text, &group.leaf_texts);
+        group.tally.note_due(&mut leaf, &self.clock);
+        if let Some(root) = &mut root {
+            common_text(&mut root.text, &group.root_texts);
+        }
+        let frames = group
+            .paths
+            .first()
+            .map(|(path, ..)| self.frames(path, wanted))
+            .unwrap_or_default();
+        let several = |texts: &FxHashMap<String, u64>| texts.len() > 1;
+        let members: Vec<Member> = group
+            .paths
+            .iter()
+            .take(wanted.members)
+            .enumerate()
+            .map(|(n, (path, leaf_text, root_text))| Member {
+                id: format!("{id}.{}", n.saturating_add(1)),
+                boxes: self.member_boxes(path),
+                leaf: several(&group.leaf_texts).then(|| leaf_text.clone()),
+                root: several(&group.root_texts).then(|| root_text.clone()),
+                waiting_seconds: None,
+                retained_bytes: wanted
+                    .locals
+                    .then(|| self.path_keeps(path, &mut FxHashSet::default()))
+                    .flatten(),
+            })
+            .collect();
+        let left_out = group.count.saturating_sub(members.len() as u64);
+        let verdict = idle.then(|| Verdict {
+            state: VerdictState::Idle,
+            why: "framework code that waits for work".into(),
+        });
+        ChainGroup {
+            id,
+            signature: key.signature(),
+            count: group.count,
+            retained_bytes: group.keeps,
+            frames,
+            leaf,
+            root,
+            members,
+            members_left_out: left_out,
+            verdict,
+            ..ChainGroup::default()
+        }
+    }
+
+    fn member_boxes(&self, path: &Path) -> Vec<Address> {
+        let objects = self
+            .steps(path)
+            .take(MAX_MEMBER_BOXES)
+            .filter_map(|s| self.step_object(s));
+        objects.map(|o| Address(o.0)).collect()
+    }
+
+    fn frames(&self, path: &Path, wanted: Wanted) -> Vec<Frame> {
+        let mut out: Vec<Frame> = Vec::new();
+        let mut below = (!path.cycle).then_some(path.leaf);
+        let blocked = path.blocked.map(|node| Step { node, frame: None });
+        for step in self.steps(path).chain(blocked) {
+            let frame = self.frame(step, below);
+            below = Some(step.node);
+            match out.last_mut() {
+                Some(last)
+                    if last.method == frame.method
+                        && (last.await_index, last.il_offset)
+                            == (frame.await_index, frame.il_offset) =>
+                {
+                    last.repeat = last.repeat.saturating_add(1);
+                }
+                _ if wanted.locals => out.push(Frame {
+                    locals: self.step_variables(step, wanted.values),
+                    retained_bytes: self.step_keeps(step),
+                    ..frame
+                }),
+                _ => out.push(frame),
+            }
+        }
+        out
+    }
+
+    fn frame(&self, step: Step<'_>, below: Option<NodeId>) -> Frame {
+        let kind = self.step_kind(step);
+        let machine = self.graph.machines.get(&step.node);
+        let object = self.step_object(step);
+        let edge = below.and_then(|b| self.graph.awaited(step.node).find(|(from, _)| *from == b));
+        let linked = edge.map(|(_, e)| format!("{} at {}", e.field, e.slot));
+        let spot = self.step_spot(step);
+        let index = self
+            .step_await(step)
+            .and_then(|state| u32::try_from(state).ok());
+        let truth = machine.zip(edge.filter(|(_, e)| e.field == "awaiter"));
+        let truth = truth.and_then(|(m, (_, e))| spot.awaiter_truth(self.rt, m, e.slot));
+        let evidence: Vec<String> = linked
+            .into_iter()
+            .chain(truth)
+            .chain(step.frame.map(Self::step_evidence))
+            .collect();
+        Frame {
+            method: self.step_name(step).to_string(),
+            kind,
+            await_index: index,
+            await_index_least: is_least_await(step),
+            il_offset: step_offset(step).filter(|_| index.is_none()),
+            awaits: spot.awaits,
+            line: spot.location.as_ref().map(|l| l.line),
+            file: spot.location.map(|l| l.file),
+            source_url: spot.url,
+            address: object.map(|o| Address(o.0)),
+            type_name: machine
+                .map(|m| Arc::clone(&m.place.ty))
+                .or_else(|| self.rt.type_of(object?))
+                .map(|t| self.rt.name(&t).to_string()),
+            is_async_void: machine.is_some_and(|m| m.is_void),
+            is_framework: self.is_framework_step(step) && kind != FrameKind::Thread,
+            evidence: (!evidence.is_empty()).then(|| evidence.join("; ")),
+            ..Frame::default()
+        }
+    }
+}
+
+/// Frames of connections that are open for as long as the client likes: web sockets and SignalR. When no method of the
+/// program stands in their chain, they wait for the client to say something.
+fn is_long_lived(method: &str) -> bool {
+    const FRAMES: [&str; 3] = [
+        "Microsoft.AspNetCore.Http.Connections.Internal.",
+        "Microsoft.AspNetCore.SignalR.HubConnectionHandler",
+        "System.Net.WebSockets.ManagedWebSocket.",
+    ];
+    FRAMES.iter().any(|f| method.starts_with(f))
+}
+
+/// The text that most members share; says so when others differ.
+fn common_text(text: &mut String, texts: &FxHashMap<String, u64>) {
+    let mut all: Vec<_> = texts.iter().collect();
+    all.sort_unstable_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
+    if let Some((most, _)) = all.first() {
+        *text = if all.len() > 1 {
+            let others = all.len().saturating_sub(1);
+            format!(
+                "{most} (and {others} other{})",
+                if others == 1 { "" } else { "s" }
+            )
+        } else {
+            (*most).clone()
+        };
+    }
+}
+
+impl Key {
+    fn text(&self) -> String {
+        let mut out = format!("{}|{}", self.leaf, self.root.unwrap_or_default());
+        for (name, place, repeat) in &self.frames {
+            let at = match place {
+                Some(Place::Await(number)) => number.to_string(),
+                Some(Place::Offset(il)) => format!("il{il}"),
+                None => "-".to_owned(),
+            };
+            out.push_str(&format!("|{name}@{at}x{repeat}"));
+        }
+        out
+    }
+
+    /// FNV-1a of the text: the same chain has the same signature in every dump and on every machine.
+    fn signature(&self) -> String {
+        let hash = self.text().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
+            (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+        format!("{hash:016x}")
+    }
+}

@@ -1,0 +1,12 @@
+//! Chains in groups of the same shape: what they wait for, what they are for, since when.
+
+mod ages;
+mod groups;
+mod queued;
+mod requests;
+mod roots;
+mod services;
+mod tally;
+
+pub(crate) use groups::{Groups, Wanted};
+pub(crate) use tally::{Dependency, Tally};

@@ -1,0 +1,103 @@
+//! What chains are for besides web requests: hub invocations, hosted services, jobs and consumers of libraries.
+//!
+//! Libraries are told by their own public names. The method that a library calls stands inside the frame that is looked
+//! for here.
+
+use super::roots::root;
+use crate::libraries::{self, hangfire, signalr};
+use crate::paths::{Analysis, Path};
+use crate::threads::{OnStack, display_name};
+use asynctriage_clr::{StackFrame, Thread};
+use asynctriage_dump::Addr;
+use asynctriage_report::{Root, RootKind};
+use serde_json::json;
+use std::sync::Arc;
+
+/// The frame in which the queue of timers calls the program.
+const TIMER_FRAME: &str = "System.Threading.TimerQueueTimer.";
+
+impl Analysis<'_, '_> {
+    /// The invocation of a hub's method that a path is part of: `Hub.Method`.
+    pub(crate) fn hub_root(&self, path: &Path) -> Option<Root> {
+        let frames = self
+            .steps(path)
+            .filter(|s| self.step_name(*s).starts_with(signalr::HUB_DISPATCHER));
+        let variables: Vec<Addr> = frames.flat_map(|s| self.captured(s)).collect();
+        let (message, text) = signalr::invocation_among(self.rt, &variables)?;
+        let mut root = root(RootKind::SignalrInvocation, text);
+        root.details
+            .insert("message".into(), json!(message.to_string()));
+        Some(root)
+    }
+
+    /// The job, consumer or step of the host that a path is part of.
+    pub(crate) fn library_root(&self, path: &Path) -> Option<Root> {
+        self.steps(path).rev().find_map(|step| {
+            let name = self.step_name(step);
+            let service = libraries::service_of(&name)?;
+            let named = service.name_among(self.rt, &self.captured(step));
+            let text = match &named {
+                Some((_, name)) => format!("{} {name}", service.what),
+                None => service.what.trim_end_matches(" of").to_owned(),
+            };
+            let mut root = root(service.kind, text);
+            if let Some((holder, _)) = named {
+                root.details
+                    .insert("object".into(), json!(holder.to_string()));
+            }
+            Some(root)
+        })
+    }
+
+    /// What the thread that a path ends at works for: a job of Hangfire, or a timer.
+    pub(crate) fn thread_service_root(&self, path: &Path) -> Option<Root> {
+        let wait = self.graph.object(path.blocked?)?.addr;
+        let (thread, _) = self.threads.holding(wait).next()?;
+        let mut root = self
+            .hangfire_root(thread)
+            .or_else(|| self.timer_root(thread))?;
+        root.details
+            .insert("thread".into(), json!(display_name(thread)));
+        root.details
+            .insert("thread_os_id".into(), json!(thread.os_id));
+        Some(root)
+    }
+
+    fn hangfire_root(&self, thread: &Thread) -> Option<Root> {
+        let on_stack = self.rt.stack_words(thread).map(|(_, word)| word);
+        let objects = on_stack.filter(|o| self.graph.heap.is_object(*o));
+        let (job, id) = hangfire::job_among(self.rt, objects)?;
+        let mut root = root(
+            RootKind::Job,
+            format!("Hangfire job {}", id.as_deref().unwrap_or("without id")),
+        );
+        root.details.insert("job".into(), json!(job.to_string()));
+        Some(root)
+    }
+
+    /// The callback is the method that the timer's frame has called.
+    fn timer_root(&self, thread: &Thread) -> Option<Root> {
+        let frames = self.rt.stack_frames(thread);
+        let named = frames.iter().map(|f| (f, self.rt.method_name(&f.method)));
+        let mut named: Vec<_> = named.collect();
+        let timer = named.iter().position(|(_, n)| n.starts_with(TIMER_FRAME))?;
+        let (frame, name) = named.get(timer)?;
+        let is_possible = OnStack::new(frame, name).is_possible;
+        named.truncate(timer);
+        let own = |n: &&(&StackFrame, Arc<str>)| !n.1.starts_with("System.");
+        let callback = named.iter().rev().find(own);
+        let callback = callback.map(|(frame, name)| OnStack::new(frame, name));
+        let possibly = if is_possible { "possibly " } else { "" };
+        Some(root(
+            RootKind::TimerCallback,
+            match callback {
+                // where the timer's own frame is a doubt, so is all that follows
+                Some(method) if method.is_possible && !is_possible => {
+                    format!("timer callback, possibly {}", method.name)
+                }
+                Some(method) => format!("{possibly}timer callback {}", method.name),
+                None => format!("{possibly}timer callback"),
+            },
+        ))
+    }
+}

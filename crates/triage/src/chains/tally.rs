@@ -1,0 +1,190 @@
+//! What the chains of a group have in common, counted chain by chain: groups show one of them only.
+
+use super::ages::{self, Since, is_http};
+use crate::libraries::{self, http_client, server};
+use crate::paths::timers::due_text;
+use crate::paths::{Analysis, Path, Timer};
+use crate::process::Clock;
+use asynctriage_async_graph::NodeId;
+use asynctriage_dump::Addr;
+use asynctriage_report::{Leaf, LeafKind, Root, RootKind, Waiting};
+use rustc_hash::FxHashMap;
+use serde_json::json;
+
+/// Something outside of a method that it waits for and that others may wait for, too.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Dependency {
+    /// A server that HttpClient talks to, by its origin.
+    Http(String),
+    /// A database, cache, broker or gRPC server, as its leaf names it.
+    Service(String),
+    /// An object: a semaphore, a channel, a task that several await.
+    Object(Addr),
+}
+
+/// The chains of one group.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    /// How many chains wait for each thing.
+    pub(crate) dependencies: FxHashMap<Dependency, u64>,
+    /// Chains by the object that they wait on at the very end.
+    pub(crate) leaves: FxHashMap<NodeId, u64>,
+    /// The requests that they serve (protocol objects).
+    pub(crate) requests: Vec<Addr>,
+    /// For how long the requests have waited at least, of those whose wait tells.
+    pub(crate) at_least: FxHashMap<Addr, f64>,
+    /// For how long they have waited, of those that tell.
+    since: Vec<Since>,
+    /// Seconds until the timers fire that end them.
+    due: Vec<f64>,
+}
+
+/// One chain's part in it.
+#[derive(Debug)]
+pub(crate) struct Note {
+    dependency: Option<Dependency>,
+    leaf: NodeId,
+    request: Option<Addr>,
+    since: Option<Since>,
+    due: Option<f64>,
+}
+
+impl Note {
+    pub(crate) fn of(
+        analysis: &Analysis<'_, '_>,
+        path: &Path,
+        leaf: &Leaf,
+        root: Option<&Root>,
+    ) -> Self {
+        let is_request =
+            root.is_some_and(|r| matches!(r.kind, RootKind::HttpRequest | RootKind::GrpcCall));
+        let request = root
+            .filter(|_| is_request)
+            .and_then(|r| address(r.details.get("request")));
+        let timer = ending_timer(analysis, path, leaf);
+        let facts = request.and_then(|r| server::read(analysis.rt, r));
+        Self {
+            since: analysis.since(path, leaf.kind, timer, facts.as_ref()),
+            due: timer.and_then(|t| analysis.due_in(t)),
+            dependency: dependency(analysis, leaf),
+            leaf: path.leaf,
+            request,
+        }
+    }
+}
+
+/// The timer that a chain waits for, or that limits its wait.
+fn ending_timer(analysis: &Analysis<'_, '_>, path: &Path, leaf: &Leaf) -> Option<Timer> {
+    let own = address(leaf.details.get("timer")).and_then(|at| analysis.timer_at(at));
+    own.or_else(|| analysis.time_limit(path, is_http(leaf.kind)))
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, note: Note) {
+        let leaf = self.leaves.entry(note.leaf).or_default();
+        *leaf = leaf.saturating_add(1);
+        if let Some(dependency) = note.dependency {
+            let n = self.dependencies.entry(dependency).or_default();
+            *n = n.saturating_add(1);
+        }
+        self.requests.extend(note.request);
+        if let (Some(request), Some((witness, seconds))) = (note.request, note.since)
+            && witness.is_own()
+        {
+            let longest = self.at_least.entry(request).or_default();
+            *longest = longest.max(seconds);
+        }
+        self.since.extend(note.since);
+        self.due.extend(note.due);
+    }
+
+    /// For how long the chains have waited; `None` when nothing tells.
+    pub(crate) fn waiting(&self, clock: &Clock) -> Option<Waiting> {
+        ages::waiting(&self.since, clock)
+    }
+
+    /// Seconds until the last of the timers fires that end the chains.
+    pub(crate) fn last_due(&self) -> Option<f64> {
+        self.due.iter().copied().max_by(f64::total_cmp)
+    }
+
+    /// When the timers fire that end the chains, added to what they wait for.
+    pub(crate) fn note_due(&self, leaf: &mut Leaf, clock: &Clock) {
+        let Some(when) = due_text(&self.due, clock.is_floor) else {
+            return;
+        };
+        let own = matches!(leaf.kind, LeafKind::Delay | LeafKind::PeriodicTimer);
+        let text = if own {
+            format!(", {when}")
+        } else {
+            format!("; a time limit ends it, {when}")
+        };
+        leaf.text.push_str(&text);
+        let bound = |of: fn(f64, f64) -> f64| self.due.iter().copied().reduce(of);
+        leaf.details.insert(
+            "due_in_seconds".into(),
+            json!({ "min": bound(f64::min), "max": bound(f64::max) }),
+        );
+        let how = format!("start and due time of each timer, against {}", clock.how);
+        leaf.details.insert("due_how".into(), json!(how));
+    }
+}
+
+fn dependency(analysis: &Analysis<'_, '_>, leaf: &Leaf) -> Option<Dependency> {
+    let text = |key: &str| leaf.details.get(key);
+    match leaf.kind {
+        LeafKind::HttpConnectionPool => text("origin")?
+            .as_str()
+            .map(|o| Dependency::Http(o.to_owned())),
+        LeafKind::HttpResponse | LeafKind::HttpBody | LeafKind::HttpRequestBody => {
+            let message = address(text("request"))?;
+            http_client::origin_of(analysis.rt, message).map(Dependency::Http)
+        }
+        LeafKind::Database | LeafKind::Cache | LeafKind::MessageBroker | LeafKind::Grpc => {
+            let name = text(libraries::DEPENDENCY)?.as_str()?;
+            Some(Dependency::Service(name.to_owned()))
+        }
+        LeafKind::Semaphore => address(text("semaphore")).map(Dependency::Object),
+        LeafKind::ChannelWrite => address(text("channel")).map(Dependency::Object),
+        _ => None,
+    }
+}
+
+/// An address as details write it.
+pub(crate) fn address(value: Option<&serde_json::Value>) -> Option<Addr> {
+    let text = value?.as_str()?.strip_prefix("0x")?;
+    u64::from_str_radix(text, 16).ok().map(Addr)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_come_back_from_details() {
+        let at = Addr(0x7ff3_9d80_bb20);
+        assert_eq!(address(Some(&json!(at.to_string()))), Some(at));
+        assert_eq!(address(Some(&json!(12))), None);
+        assert_eq!(address(None), None);
+    }
+
+    #[test]
+    fn chains_add_up_by_what_they_wait_for() {
+        let note = |object, leaf| Note {
+            dependency: Some(Dependency::Object(Addr(object))),
+            leaf: NodeId::new(leaf),
+            request: None,
+            since: None,
+            due: None,
+        };
+        let mut tally = Tally::default();
+        for (object, leaf) in [(1, 1), (1, 2), (2, 2)] {
+            tally.add(note(object, leaf));
+        }
+        assert_eq!(
+            tally.dependencies.get(&Dependency::Object(Addr(1))),
+            Some(&2)
+        );
+        assert_eq!(tally.leaves.get(&NodeId::new(2)), Some(&2));
+    }
+}

@@ -1,0 +1,47 @@
+//! Waits inside the methods of client libraries.
+
+use crate::libraries;
+use crate::libraries::database::{command_leaf, command_quotes};
+use crate::paths::{Analysis, Path};
+use asynctriage_report::Leaf;
+use serde_json::json;
+
+impl Analysis<'_, '_> {
+    /// Waits inside a library's methods, for what nothing below names: the innermost frames up to the first one that
+    /// is the program's own.
+    pub(crate) fn lift_to_library(&self, path: &Path, found: &mut Leaf) {
+        let mut kind = None;
+        let mut command = None;
+        for step in self.steps(path) {
+            let name = self.step_name(step);
+            match libraries::client_of(&name) {
+                Some(client) => kind = Some(client.kind),
+                None if !self.is_framework_step(step) => break,
+                None => continue,
+            }
+            command = command.or_else(|| {
+                let mut variables = self.captured(step).into_iter();
+                variables.find_map(|v| Some((v, command_quotes(self.rt, v)?)))
+            });
+        }
+        let Some(kind) = kind.filter(|k| *k != found.kind) else {
+            return;
+        };
+        let over = std::mem::take(&mut found.text);
+        if let Some((command, quotes)) = command {
+            let leaf = command_leaf(self.rt, command, quotes);
+            found.text = leaf.text;
+            found.details.extend(leaf.details);
+        } else {
+            let first = self.steps(path).map(|s| self.step_name(s));
+            let method = first
+                .into_iter()
+                .find(|n| libraries::client_of(n).is_some());
+            found.text = method
+                .map(|m| format!("{m}, over {over}"))
+                .unwrap_or_default();
+        }
+        found.details.insert("over".into(), json!(over));
+        found.kind = kind;
+    }
+}

@@ -1,0 +1,525 @@
+//! What a chain waits for in the end.
+
+mod client;
+mod io;
+
+use crate::libraries::{self, channels, http_client};
+use crate::paths::{Analysis, Path, timers};
+use crate::process::names::combinator_text;
+use asynctriage_async_graph::{Class, Node, NodeId, PostedTo, task};
+use asynctriage_dump::Addr;
+use asynctriage_report::{Confidence, Leaf, LeafKind};
+use serde_json::json;
+
+/// Frames of libraries that stand for a wait of their own kind, the highest first: what matters is that a response is
+/// awaited, not which socket it comes over.
+const BY_FRAME: [(&str, LeafKind); 19] = [
+    (
+        "System.Net.Http.HttpConnection.SendAsync",
+        LeafKind::HttpResponse,
+    ),
+    (
+        "System.Net.Http.Http2Connection.SendAsync",
+        LeafKind::HttpResponse,
+    ),
+    (
+        "System.Net.Http.Http3Connection.SendAsync",
+        LeafKind::HttpResponse,
+    ),
+    (
+        "System.Net.Http.HttpConnection.SendRequestContentAsync",
+        LeafKind::HttpRequestBody,
+    ),
+    (
+        "System.Net.Http.HttpConnection.ContentLengthReadStream.",
+        LeafKind::HttpBody,
+    ),
+    (
+        "System.Net.Http.HttpConnection.ChunkedEncodingReadStream.",
+        LeafKind::HttpBody,
+    ),
+    (
+        "System.Net.Http.HttpConnection.ConnectionCloseReadStream.",
+        LeafKind::HttpBody,
+    ),
+    (
+        "System.Net.Http.Http2Connection.Http2Stream.ReadDataAsync",
+        LeafKind::HttpBody,
+    ),
+    (
+        "System.Net.Http.Http2Connection.Http2Stream.SendRequestBodyAsync",
+        LeafKind::HttpRequestBody,
+    ),
+    (
+        "System.Net.Http.Http2Connection.SendStreamDataAsync",
+        LeafKind::HttpRequestBody,
+    ),
+    (
+        "System.Net.Http.Http3RequestStream.SendContentAsync",
+        LeafKind::HttpRequestBody,
+    ),
+    (
+        "System.Net.Http.Http3RequestStream.ReadResponseContentAsync",
+        LeafKind::HttpBody,
+    ),
+    (
+        "System.Net.Http.Http3RequestStream.SendAsync",
+        LeafKind::HttpResponse,
+    ),
+    (
+        "System.Net.Security.SslStream.ForceAuthenticationAsync",
+        LeafKind::TlsHandshake,
+    ),
+    ("System.Net.Dns.", LeafKind::Dns),
+    (
+        "System.Net.Sockets.Socket.ConnectAsync",
+        LeafKind::SocketConnect,
+    ),
+    (
+        "System.Net.Sockets.SocketAsyncEventArgs.DnsConnectAsync",
+        LeafKind::SocketConnect,
+    ),
+    (
+        "System.Diagnostics.Process.WaitForExitAsync",
+        LeafKind::ProcessExit,
+    ),
+    ("System.IO.Strategies.", LeafKind::File),
+];
+
+/// Detail of a chain that waits for a cycle without being part of it: the member that it waits for.
+pub(crate) const OUTSIDE_CYCLE: &str = "member";
+
+/// Kinds that a frame above may replace by what it stands for.
+fn is_plumbing(kind: LeafKind) -> bool {
+    use LeafKind as K;
+    matches!(
+        kind,
+        K::SocketReceive
+            | K::SocketSend
+            | K::SocketConnect
+            | K::TaskCompletionSource
+            | K::ValueTaskSource
+            | K::Unknown
+            | K::PipeRead
+            | K::Semaphore
+    )
+}
+
+impl Analysis<'_, '_> {
+    /// What a path waits for.
+    pub(crate) fn leaf(&self, path: &Path) -> Leaf {
+        if path.cycle {
+            return self.cycle_leaf(path);
+        }
+        let Some(node) = self.graph.object(path.leaf) else {
+            return Leaf::default();
+        };
+        let mut found = self.own_leaf(path, node);
+        if is_plumbing(found.kind) {
+            self.lift(path, &mut found);
+            self.lift_to_library(path, &mut found);
+        }
+        if self.is_dead(path) {
+            found.text = format!(
+                "nothing can complete this: no root of the garbage collector reaches it ({})",
+                found.text
+            );
+            found.kind = LeafKind::Unreachable;
+        }
+        found.confidence = self.chain_confidence();
+        let mut evidence = self.leaf_evidence(path, node);
+        let machine = path.frames.first().and_then(|f| self.graph.machines.get(f));
+        match machine.map(|m| m.chosen).unwrap_or_default() {
+            asynctriage_async_graph::Chosen::Only => {}
+            asynctriage_async_graph::Chosen::ByCode => {
+                evidence.push_str("; other awaiters of the method hold old values, by its code");
+            }
+            asynctriage_async_graph::Chosen::Unclear => {
+                evidence.push_str(
+                    "; several awaiters of the method hold something, and its code, which tells the one that counts, is not in the dump",
+                );
+                found.confidence = Some(Confidence::Possible);
+            }
+        }
+        found.evidence = Some(evidence);
+        found
+    }
+
+    /// Whether a chain is garbage: nothing reaches what it begins with, and nobody alive waits for its end. Who reaches the
+    /// innermost method reaches what it awaits, so one test per end is enough.
+    fn is_dead(&self, path: &Path) -> bool {
+        let reached = |id| {
+            let node = self.graph.object(id);
+            node.is_some_and(|n| self.is_reachable(n.addr))
+        };
+        !reached(path.innermost()) && !reached(path.outermost())
+    }
+
+    /// A cycle waits for itself; others can wait for it from outside.
+    fn cycle_leaf(&self, path: &Path) -> Leaf {
+        let member = self.frame_name(path.leaf);
+        if path.frames.contains(&path.leaf) {
+            return leaf(
+                LeafKind::Cycle,
+                format!("cycle: {member} waits for itself in the end"),
+            );
+        }
+        let mut out = leaf(
+            LeafKind::Cycle,
+            format!("a cycle, from outside: {member} waits for itself in the end"),
+        );
+        let object = self.graph.object(path.leaf).map(|n| n.addr.to_string());
+        out.details.insert(OUTSIDE_CYCLE.into(), json!(object));
+        out
+    }
+
+    fn leaf_evidence(&self, path: &Path, node: Node) -> String {
+        let edge = path
+            .frames
+            .first()
+            .and_then(|f| self.graph.awaited(*f).find(|(from, _)| *from == path.leaf));
+        match edge {
+            Some((_, e)) => format!(
+                "{} at {} names {} ({})",
+                e.field,
+                e.slot,
+                node.addr,
+                self.type_name(node.mt)
+            ),
+            None => format!("object {} ({})", node.addr, self.type_name(node.mt)),
+        }
+    }
+
+    /// The nearest frame above that stands for a wait of its own kind.
+    fn lift(&self, path: &Path, found: &mut Leaf) {
+        for step in self.steps(path) {
+            let name = self.step_name(step);
+            let Some((_, kind)) = BY_FRAME.iter().find(|(prefix, _)| name.starts_with(prefix))
+            else {
+                continue;
+            };
+            if *kind == LeafKind::HttpResponse || !matches!(found.kind, LeafKind::Semaphore) {
+                let request = self
+                    .steps(path)
+                    .find_map(|s| http_client::request_among(self.rt, &self.captured(s)));
+                if let Some((message, text)) = request {
+                    found
+                        .details
+                        .insert("request".into(), json!(message.to_string()));
+                    found.details.insert("over".into(), json!(found.text));
+                    found.text = match kind {
+                        LeafKind::HttpResponse => format!("HttpClient: {text}, response headers"),
+                        _ => format!("HttpClient: {text}"),
+                    };
+                }
+                found.kind = *kind;
+                return;
+            }
+        }
+    }
+
+    fn own_leaf(&self, path: &Path, node: Node) -> Leaf {
+        match node.class {
+            Class::Box | Class::PooledBox => self.machine_leaf(path.leaf),
+            Class::RuntimeAsyncTask if self.graph.operations.contains_key(&path.leaf) => {
+                self.operation_leaf(path.leaf)
+            }
+            Class::Source => self.source_leaf(node),
+            Class::Combinator(c) if self.is_completed(node) => {
+                self.completed_leaf(path, &combinator_text(c))
+            }
+            Class::Combinator(c) => leaf(
+                LeafKind::Unknown,
+                format!("{}: what it waits for is not known", combinator_text(c)),
+            ),
+            _ => self.task_leaf(path, node),
+        }
+    }
+
+    /// A method that stands at an await of nothing that is known.
+    fn machine_leaf(&self, id: NodeId) -> Leaf {
+        if self.graph.queues.resumes.contains(&id) {
+            return queued_leaf();
+        }
+        let awaits = self
+            .graph
+            .machines
+            .get(&id)
+            .map(|m| m.awaits.as_slice())
+            .unwrap_or_default();
+        match awaits
+            .iter()
+            .find_map(|(_, o)| self.rt.object_type_name(*o))
+        {
+            Some(name) => leaf(
+                LeafKind::Unknown,
+                format!("{name}: an awaitable of a kind that is not known"),
+            ),
+            None => leaf(
+                LeafKind::Unknown,
+                "Task.Yield or an awaiter without a reference".into(),
+            ),
+        }
+    }
+
+    /// A chain of runtime-async methods that waits for nothing that is known.
+    fn operation_leaf(&self, id: NodeId) -> Leaf {
+        if self.graph.queues.resumes.contains(&id) {
+            return queued_leaf();
+        }
+        let operation = self.graph.operations.get(&id);
+        if let Some(to) = operation.and_then(|o| o.goes_to) {
+            return self.posted_leaf(to);
+        }
+        leaf(
+            LeafKind::Unknown,
+            "Task.Yield, or an awaiter of a kind that is not known".into(),
+        )
+    }
+
+    /// A resumption that a context or a scheduler was given.
+    fn posted_leaf(&self, to: PostedTo) -> Leaf {
+        let (PostedTo::SyncContext(context) | PostedTo::Scheduler(context)) = to;
+        let name = self.rt.object_type_name(context).unwrap_or_default();
+        let mut out = leaf(
+            LeafKind::SyncContextPost,
+            format!("resumption posted to {name}; it has not run"),
+        );
+        out.details
+            .insert("context".into(), json!(context.to_string()));
+        out
+    }
+
+    fn completed_leaf(&self, path: &Path, what: &str) -> Leaf {
+        let waiting = path.frames.first().copied();
+        if waiting.is_some_and(|f| self.graph.queues.resumes.contains(&f)) {
+            return leaf(
+                LeafKind::Ready,
+                format!("{what} is complete; the continuation stands in the thread pool's queue"),
+            );
+        }
+        let operation = waiting.and_then(|f| self.graph.operations.get(&f));
+        if let Some(to) = operation.and_then(|o| o.goes_to) {
+            return self.posted_leaf(to);
+        }
+        let action = waiting
+            .and_then(|f| self.graph.object(f))
+            .and_then(|n| self.graph.task?.action(self.rt, n.addr));
+        if let Some((continuation, context)) = action.and_then(|a| self.posted.get(&a).copied()) {
+            let name = self.rt.object_type_name(context).unwrap_or_default();
+            let mut out = leaf(
+                LeafKind::SyncContextPost,
+                format!("resumption posted to {name}; it has not run"),
+            );
+            out.details
+                .insert("context".into(), json!(context.to_string()));
+            out.details
+                .insert("continuation".into(), json!(continuation.to_string()));
+            return out;
+        }
+        leaf(
+            LeafKind::Ready,
+            format!("{what} is complete; the continuation has not run"),
+        )
+    }
+
+    fn task_leaf(&self, path: &Path, node: Node) -> Leaf {
+        let name = self.type_name(node.mt);
+        if self.is_completed(node) {
+            return self.completed_leaf(path, &name);
+        }
+        match self
+            .rt
+            .ty(node.mt)
+            .map(|t| self.rt.definition_name(&t))
+            .as_deref()
+        {
+            Some(
+                "System.Threading.Tasks.Task+DelayPromise"
+                | "System.Threading.Tasks.Task+DelayPromiseWithCancellation",
+            ) => return self.delay_leaf(node.addr),
+            Some("System.Threading.SemaphoreSlim+TaskNode") => {
+                return self.semaphore_leaf(node.addr);
+            }
+            _ => {}
+        }
+        let flags = self.graph.task.map_or(0, |t| t.flags(self.rt, node.addr));
+        if flags & task::flags::PROMISE != 0 {
+            return self.promise_leaf(node.addr);
+        }
+        let delegate = self
+            .graph
+            .task
+            .and_then(|t| t.action(self.rt, node.addr))
+            .and_then(|d| self.rt.reference(d, "_target"))
+            .and_then(|t| self.rt.object_type_name(t));
+        let of = delegate
+            .map(|d| format!(" (delegate of {d})"))
+            .unwrap_or_default();
+        match flags {
+            f if f & task::flags::DELEGATE_INVOKED != 0 => leaf(
+                LeafKind::TaskRunning,
+                format!("a task whose delegate runs now{of}"),
+            ),
+            _ => leaf(
+                LeafKind::TaskQueued,
+                format!("a task that has not started{of}"),
+            ),
+        }
+    }
+
+    fn promise_leaf(&self, task: Addr) -> Leaf {
+        let Some(owner) = self.graph.completion_sources.get(&task).copied() else {
+            return leaf(
+                LeafKind::TaskCompletionSource,
+                "TaskCompletionSource (its owner is not on the heap)".into(),
+            );
+        };
+        let name = self
+            .rt
+            .type_of(owner)
+            .map(|t| self.rt.name(&t).to_string())
+            .unwrap_or_default();
+        if name.contains("HttpConnectionWaiter") {
+            return http_client::pool_leaf(self.http_pools.get(&owner));
+        }
+        let call = self.client_calls.get(&owner).copied();
+        if let Some(call) = libraries::promise_leaf(self.libraries(), call, task) {
+            return call;
+        }
+        let plain = name.starts_with("System.Threading.Tasks.TaskCompletionSource");
+        let text = if plain {
+            "TaskCompletionSource".to_owned()
+        } else {
+            format!("TaskCompletionSource {name}")
+        };
+        let mut out = leaf(LeafKind::TaskCompletionSource, text);
+        out.details.insert("owner".into(), json!(owner.to_string()));
+        out
+    }
+
+    fn delay_leaf(&self, task: Addr) -> Leaf {
+        let timer = self.timer_of(task);
+        let cancellable = self
+            .rt
+            .object_type_name(task)
+            .is_some_and(|n| n.ends_with("WithCancellation"));
+        let text = match (timer.map(|t| t.due), cancellable) {
+            (Some(Some(ms)), _) => format!("Task.Delay({ms} ms)"),
+            // an infinite delay has no timer; one that has fired is due no more, and completes the task only when its
+            // callback runs
+            (Some(None), _) => {
+                "Task.Delay whose timer has fired: its callback has not run".to_owned()
+            }
+            (None, true) => "Task.Delay (infinite, cancellable)".to_owned(),
+            (None, false) => "Task.Delay (infinite)".to_owned(),
+        };
+        let mut out = leaf(LeafKind::Delay, text);
+        if let Some(timer) = timer {
+            timers::note(&mut out.details, timer);
+        }
+        out
+    }
+
+    fn semaphore_leaf(&self, waiter: Addr) -> Leaf {
+        let Some(semaphore) = self.graph.semaphores.get(&waiter).copied() else {
+            return leaf(
+                LeafKind::Semaphore,
+                "SemaphoreSlim (the semaphore is not on the heap)".into(),
+            );
+        };
+        let free = self.rt.field_i32(semaphore, "m_currentCount").unwrap_or(0);
+        let limit = self
+            .rt
+            .field_i32(semaphore, "m_maxCount")
+            .filter(|m| *m != i32::MAX);
+        let of = limit.map(|m| format!(" of {m}")).unwrap_or_default();
+        let mut out = leaf(
+            LeafKind::Semaphore,
+            format!("SemaphoreSlim ({free}{of} free)"),
+        );
+        out.details
+            .insert("semaphore".into(), json!(semaphore.to_string()));
+        out.details.insert("free".into(), json!(free));
+        if let Some(limit) = limit {
+            out.details.insert("limit".into(), json!(limit));
+        }
+        out
+    }
+
+    fn source_leaf(&self, node: Node) -> Leaf {
+        let name = self.type_name(node.mt);
+        let definition = self.rt.ty(node.mt).map(|t| self.rt.definition_name(&t));
+        match definition.as_deref().unwrap_or_default() {
+            "System.Threading.PeriodicTimer+State" => self.periodic_leaf(node.addr),
+            "System.IO.Pipelines.Pipe+DefaultPipeReader" => {
+                leaf(LeafKind::PipeRead, "a pipe's reader waits for data".into())
+            }
+            "System.IO.Pipelines.Pipe+DefaultPipeWriter" => leaf(
+                LeafKind::PipeWrite,
+                "a pipe's writer waits until the reader has caught up".into(),
+            ),
+            d if d.starts_with("System.Threading.Channels.") => self.channel_leaf(node.addr, &name),
+            d => self.io_leaf(node, d).unwrap_or_else(|| {
+                leaf(
+                    LeafKind::ValueTaskSource,
+                    format!("IValueTaskSource {name}"),
+                )
+            }),
+        }
+    }
+
+    fn periodic_leaf(&self, state: Addr) -> Leaf {
+        let owner = self.rt.reference(state, "_owner");
+        let timer = owner.and_then(|o| self.timer_of(o));
+        let period = timer.and_then(|t| t.period);
+        let every = period.map_or_else(String::new, |ms| format!(" (every {ms} ms)"));
+        let mut out = leaf(LeafKind::PeriodicTimer, format!("PeriodicTimer{every}"));
+        if let Some(timer) = timer {
+            timers::note(&mut out.details, timer);
+        }
+        out
+    }
+
+    fn channel_leaf(&self, operation: Addr, name: &str) -> Leaf {
+        let wait = self.channel_waits.get(&operation);
+        let writes = wait.map_or_else(
+            || name.contains("Write") || name.contains("VoidAsyncOperationWithData"),
+            |w| w.writes,
+        );
+        let fill = wait.and_then(|w| channels::fill(self.rt, w.channel));
+        let state = match fill {
+            Some((items, capacity)) if items >= capacity => {
+                format!(" (bounded, full: {items} of {capacity})")
+            }
+            Some((items, capacity)) => format!(" (bounded: {items} of {capacity})"),
+            None => String::new(),
+        };
+        let (kind, who) = if writes {
+            (LeafKind::ChannelWrite, "writer")
+        } else {
+            (LeafKind::ChannelRead, "reader")
+        };
+        let mut out = leaf(kind, format!("Channel {who}{state}"));
+        if let Some(w) = wait {
+            out.details
+                .insert("channel".into(), json!(w.channel.to_string()));
+        }
+        out
+    }
+}
+
+fn leaf(kind: LeafKind, text: String) -> Leaf {
+    Leaf {
+        kind,
+        text,
+        ..Leaf::default()
+    }
+}
+
+fn queued_leaf() -> Leaf {
+    leaf(
+        LeafKind::Ready,
+        "queued to run again (Task.Yield or a completed await)".into(),
+    )
+}

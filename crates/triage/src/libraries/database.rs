@@ -1,0 +1,78 @@
+//! Commands of databases: the statement, and the server that carries it out.
+
+use super::sql::without_literals;
+use super::{CLIENTS, DEPENDENCY, npgsql};
+use asynctriage_clr::Runtime;
+use asynctriage_dump::Addr;
+use asynctriage_report::{Leaf, LeafKind};
+use serde_json::json;
+
+/// Whether an object is a command of a database that is known, and whether double quotes stand around names in its
+/// language rather than around texts.
+pub(crate) fn command_quotes(rt: &Runtime<'_>, object: Addr) -> Option<bool> {
+    let name = rt.object_type_name(object)?;
+    let mut commands = CLIENTS.iter().filter_map(|c| c.command);
+    let known = commands.find(|(n, _)| *n == &*name);
+    known.map(|(_, quotes)| quotes)
+}
+
+/// A statement that a database carries out.
+pub(crate) fn command_leaf(rt: &Runtime<'_>, command: Addr, quotes: bool) -> Leaf {
+    let text = rt
+        .field_text(command, "_commandText")
+        .or_else(|| rt.field_text(command, "m_commandText"));
+    let statement = text.map(|t| without_literals(&t, quotes));
+    let server = server_of(rt, command);
+    let mut out = Leaf {
+        kind: LeafKind::Database,
+        text: format!(
+            "{}: {}",
+            server.as_deref().unwrap_or("a database"),
+            statement.as_deref().unwrap_or("a statement")
+        ),
+        ..Leaf::default()
+    };
+    out.details
+        .insert("command".into(), json!(command.to_string()));
+    out.details.insert("statement".into(), json!(statement));
+    out.details.insert(DEPENDENCY.into(), json!(server));
+    if let Some(pid) = npgsql::backend_process(rt, command) {
+        out.details.insert("backend_process".into(), json!(pid));
+        out.text.push_str(&format!(" (server process {pid})"));
+    }
+    out
+}
+
+/// `database NAME on HOST` of a command's connection; connection strings are never read: they hold passwords.
+fn server_of(rt: &Runtime<'_>, command: Addr) -> Option<String> {
+    let field = |object: Addr, names: &[&str]| names.iter().find_map(|n| rt.reference(object, n));
+    let text = |object: Addr, names: &[&str]| names.iter().find_map(|n| rt.field_text(object, n));
+    let connection = field(
+        command,
+        &[
+            "_activeConnection",
+            "<InternalConnection>k__BackingField",
+            "<Connection>k__BackingField",
+        ],
+    )?;
+    let settings = field(
+        connection,
+        &["_userConnectionOptions", "_connectionSettings"],
+    )
+    .or_else(|| {
+        let source = rt.reference(connection, "_dataSource")?;
+        rt.reference(source, "<Settings>k__BackingField")
+    })?;
+    let host = text(
+        settings,
+        &["_dataSource", "_host", "<HostName>k__BackingField"],
+    )?;
+    let database = text(
+        settings,
+        &["_initialCatalog", "_database", "<Database>k__BackingField"],
+    );
+    Some(match database {
+        Some(database) => format!("database {database} on {host}"),
+        None => format!("database server {host}"),
+    })
+}

@@ -1,0 +1,281 @@
+//! HttpClient: requests, connections, pools.
+
+use crate::process::uri::{origin_text, without_credentials, without_values};
+use crate::words::waits;
+use asynctriage_async_graph::{AsyncGraph, Helper};
+use asynctriage_clr::Runtime;
+use asynctriage_dump::Addr;
+use asynctriage_report::{Leaf, LeafKind};
+use rustc_hash::FxHashMap;
+use serde_json::json;
+
+/// Waiters in one pool's queue.
+const MAX_QUEUE: u64 = 1 << 20;
+
+/// A pool of connections to one server, as one of its queues sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct HttpPool {
+    pub(crate) pool: Addr,
+    pub(crate) origin: String,
+    /// What a request waits for: a connection, or a stream of an HTTP/2 connection.
+    pub(crate) unit: Unit,
+    pub(crate) in_use: i32,
+    /// `i32::MAX` for none.
+    pub(crate) limit: i32,
+    /// Connections among those in use that are still being opened.
+    pub(crate) opening: i32,
+    pub(crate) queued: usize,
+}
+
+/// What a pool hands out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Connections of HTTP/1.1.
+    Connection,
+    /// Streams of this many HTTP/2 connections.
+    Stream(usize),
+}
+
+impl HttpPool {
+    /// The counted thing in words, for one of them.
+    pub(crate) fn unit_text(&self) -> &'static str {
+        match self.unit {
+            Unit::Connection => "connection",
+            Unit::Stream(_) => "HTTP/2 stream",
+        }
+    }
+
+    /// `16 of 16 in use`; no limit, no second number.
+    pub(crate) fn use_text(&self) -> String {
+        let of = match self.limit {
+            i32::MAX => String::new(),
+            limit => format!(" of {limit}"),
+        };
+        match self.unit {
+            Unit::Connection if self.opening > 0 => format!(
+                "{}{of} in use, {} of them still being opened",
+                self.in_use, self.opening
+            ),
+            Unit::Connection => format!("{}{of} in use", self.in_use),
+            Unit::Stream(1) => format!("{}{of} streams of its connection in use", self.in_use),
+            Unit::Stream(n) => format!("{}{of} streams of {n} connections in use", self.in_use),
+        }
+    }
+}
+
+/// Pools by the waiters in their queues (HttpConnectionWaiter objects).
+pub(crate) fn pools_by_waiter(rt: &Runtime<'_>, graph: &AsyncGraph) -> FxHashMap<Addr, HttpPool> {
+    let mut out = FxHashMap::default();
+    for pool in graph.helpers(Helper::HttpPool) {
+        for (queue, streams) in [("_http11RequestQueue", false), ("_http2RequestQueue", true)] {
+            let waiters = queued_waiters(rt, *pool, queue);
+            let facts = if streams {
+                read_streams(rt, graph, *pool, waiters.len())
+            } else {
+                read_connections(rt, *pool, waiters.len())
+            };
+            let Some(facts) = facts.filter(|_| !waiters.is_empty()) else {
+                continue;
+            };
+            out.extend(waiters.into_iter().map(|w| (w, facts.clone())));
+        }
+    }
+    out
+}
+
+fn read_connections(rt: &Runtime<'_>, pool: Addr, queued: usize) -> Option<HttpPool> {
+    Some(HttpPool {
+        pool,
+        origin: pool_origin(rt, pool),
+        unit: Unit::Connection,
+        in_use: rt.field_i32(pool, "_associatedHttp11ConnectionCount")?,
+        limit: rt.field_i32(pool, "_maxHttp11Connections")?,
+        // they count as connections of the pool, too (8.0 to 11.0)
+        opening: rt
+            .field_i32(pool, "_pendingHttp11ConnectionCount")
+            .unwrap_or(0),
+        queued,
+    })
+}
+
+/// HTTP/2 connections serve as many requests at once as the server allows them streams.
+fn read_streams(
+    rt: &Runtime<'_>,
+    graph: &AsyncGraph,
+    pool: Addr,
+    queued: usize,
+) -> Option<HttpPool> {
+    let open = rt.field_i32(pool, "_associatedHttp2ConnectionCount")?;
+    let connections = graph.helpers(Helper::Http2Connection).iter().copied();
+    let own: Vec<Addr> = connections
+        .filter(|c| rt.reference(*c, "_pool") == Some(pool))
+        .filter(|c| rt.field_u8(*c, "_shutdown") != Some(1))
+        .take(usize::try_from(open).unwrap_or(0))
+        .collect();
+    if own.is_empty() {
+        // the first one is still being opened: no limit is reached
+        return Some(HttpPool {
+            pool,
+            origin: pool_origin(rt, pool),
+            unit: Unit::Connection,
+            in_use: 0,
+            limit: i32::MAX,
+            opening: 0,
+            queued,
+        });
+    }
+    let sum = |field: &str| {
+        let values = own.iter().filter_map(|c| rt.field_i32(*c, field));
+        values.fold(0, i32::saturating_add)
+    };
+    Some(HttpPool {
+        pool,
+        origin: pool_origin(rt, pool),
+        unit: Unit::Stream(own.len()),
+        in_use: sum("_streamsInUse"),
+        limit: sum("_maxConcurrentStreams"),
+        opening: 0,
+        queued,
+    })
+}
+
+fn pool_origin(rt: &Runtime<'_>, pool: Addr) -> String {
+    let authority = rt.reference(pool, "_originAuthority");
+    let host = authority.and_then(|a| {
+        rt.field_text(a, "<IdnHost>k__BackingField")
+            .or_else(|| rt.field_text(a, "IdnHost"))
+    });
+    let port = authority.and_then(|a| {
+        rt.field_i32(a, "<Port>k__BackingField")
+            .or_else(|| rt.field_i32(a, "Port"))
+    });
+    let scheme = if rt.reference(pool, "_sslOptionsHttp11").is_some() {
+        "https"
+    } else {
+        "http"
+    };
+    match (host, port) {
+        (Some(host), Some(port)) => {
+            let full = format!("{scheme}://{host}:{port}");
+            origin_text(&full).unwrap_or(full)
+        }
+        (Some(host), None) => format!("{scheme}://{host}"),
+        (None, _) => format!("pool {pool}"),
+    }
+}
+
+/// Requests that wait in a queue of a pool, in a ring buffer whose free slots are cleared.
+fn queued_waiters(rt: &Runtime<'_>, pool: Addr, queue: &str) -> Vec<Addr> {
+    let read = || {
+        let place = rt.place(pool)?;
+        let field = rt.instance_field(&place.ty, queue)?;
+        // the ring's array is its only reference
+        let array = place
+            .references_in(rt, &field)
+            .find(|a| rt.array_len(*a).is_some())?;
+        let (start, stride, len) = rt.vector(array)?;
+        let words = (0..len.min(MAX_QUEUE)).flat_map(|i| {
+            (0..stride.div_euclid(8)).map(move |w| start.element(i, stride).element(w, 8))
+        });
+        let references = words.filter_map(|at| rt.memory().ptr(at)?.non_null());
+        Some(
+            references
+                .filter(|o| {
+                    rt.object_type_name(*o)
+                        .is_some_and(|n| n.contains("HttpConnectionWaiter"))
+                })
+                .collect(),
+        )
+    };
+    read().unwrap_or_default()
+}
+
+/// `GET http://host/path` of the request message among the variables of a method; the query is left out.
+pub(crate) fn request_among(rt: &Runtime<'_>, variables: &[Addr]) -> Option<(Addr, String)> {
+    variables
+        .iter()
+        .find_map(|o| Some((*o, message_text(rt, *o)?)))
+}
+
+fn message_text(rt: &Runtime<'_>, message: Addr) -> Option<String> {
+    if &*rt.object_type_name(message)? != "System.Net.Http.HttpRequestMessage" {
+        return None;
+    }
+    let method = rt
+        .reference(message, "_method")
+        .and_then(|m| rt.field_text(m, "_method"))
+        .unwrap_or_else(|| "?".into());
+    let uri = rt
+        .reference(message, "_requestUri")
+        .and_then(|u| rt.field_text(u, "_string"))
+        .unwrap_or_default();
+    let without_query = uri.split(['?', '#']).next().unwrap_or_default();
+    Some(format!(
+        "{method} {}",
+        without_values(&without_credentials(without_query))
+    ))
+}
+
+/// `http://host:port` of a request message.
+pub(crate) fn origin_of(rt: &Runtime<'_>, message: Addr) -> Option<String> {
+    let uri = rt.field_text(rt.reference(message, "_requestUri")?, "_string")?;
+    origin_text(&without_credentials(&uri))
+}
+
+/// A request that has no connection, or no stream of one.
+pub(crate) fn pool_leaf(pool: Option<&HttpPool>) -> Leaf {
+    let mut out = Leaf {
+        kind: LeafKind::HttpConnectionPool,
+        text: "HttpClient: a connection of a pool".into(),
+        ..Leaf::default()
+    };
+    let Some(pool) = pool else {
+        return out;
+    };
+    out.text = format!(
+        "HttpClient: {} of {} ({}, {})",
+        match pool.unit {
+            Unit::Connection => "connection pool",
+            Unit::Stream(_) => "HTTP/2 streams",
+        },
+        pool.origin,
+        pool.use_text(),
+        waits(pool.queued as u64, "request")
+    );
+    out.details
+        .insert("pool".into(), json!(pool.pool.to_string()));
+    out.details.insert("origin".into(), json!(pool.origin));
+    let used = match pool.unit {
+        Unit::Connection => "connections",
+        Unit::Stream(_) => "streams",
+    };
+    out.details.insert(used.into(), json!(pool.in_use));
+    out.details.insert("limit".into(), json!(pool.limit));
+    out.details.insert("queued".into(), json!(pool.queued));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HttpPool, Unit};
+    use asynctriage_dump::Addr;
+
+    #[test]
+    fn connections_that_are_being_opened_are_told_apart() {
+        let pool = |opening, limit| HttpPool {
+            pool: Addr::NULL,
+            origin: String::new(),
+            unit: Unit::Connection,
+            in_use: 4,
+            limit,
+            opening,
+            queued: 1,
+        };
+        assert_eq!(pool(0, 4).use_text(), "4 of 4 in use");
+        assert_eq!(pool(0, i32::MAX).use_text(), "4 in use");
+        assert_eq!(
+            pool(3, 4).use_text(),
+            "4 of 4 in use, 3 of them still being opened"
+        );
+    }
+}

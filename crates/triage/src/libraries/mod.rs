@@ -1,0 +1,170 @@
+//! What is known of single libraries, one file each: what their clients wait for, what their servers call the program
+//! for, what is their plumbing.
+//!
+//! Libraries are told by their own public names. A new one is a file here and a line in one of the two lists. Statements
+//! are shown without their literals and keys not at all: both may hold what users have typed.
+
+mod azure_functions;
+pub(crate) mod channels;
+pub(crate) mod database;
+mod entity_framework;
+pub(crate) mod grpc;
+pub(crate) mod hangfire;
+pub(crate) mod hosting;
+pub(crate) mod http_client;
+mod kafka;
+mod mass_transit;
+mod mongo_db;
+mod mysql_connector;
+mod npgsql;
+mod quartz;
+mod rabbit_mq;
+mod redis;
+pub(crate) mod server;
+mod service_bus;
+pub(crate) mod signalr;
+mod sql;
+mod sql_client;
+
+use crate::process::uri::without_credentials;
+use asynctriage_async_graph::{AsyncGraph, Helper};
+use asynctriage_clr::Runtime;
+use asynctriage_dump::Addr;
+use asynctriage_report::{Leaf, LeafKind, RootKind};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Detail of a leaf that names what others may wait for, too.
+pub(crate) const DEPENDENCY: &str = "dependency";
+
+/// What libraries look at.
+#[derive(Clone, Copy)]
+pub(crate) struct Process<'a, 'd> {
+    pub(crate) rt: &'a Runtime<'d>,
+    pub(crate) graph: &'a AsyncGraph,
+}
+
+/// Says what a call stands for, by its object and the name of its class.
+type CallLeaf = fn(Process<'_, '_>, Addr, &str) -> Option<Leaf>;
+
+/// A library that asks others: a database, cache, message broker or server.
+pub(crate) struct Client {
+    /// How the names of its methods and classes begin.
+    pub(crate) prefix: &'static str,
+    /// What a wait inside its methods is.
+    pub(crate) kind: LeafKind,
+    /// The class of its commands, and whether double quotes stand around names rather than texts in their language.
+    command: Option<(&'static str, bool)>,
+    /// For calls that a TaskCompletionSource ends.
+    call: Option<CallLeaf>,
+}
+
+impl Client {
+    const fn new(prefix: &'static str, kind: LeafKind) -> Self {
+        Self {
+            prefix,
+            kind,
+            command: None,
+            call: None,
+        }
+    }
+}
+
+/// A frame of a library that calls the program for some purpose. The method that it calls stands inside.
+pub(crate) struct Service {
+    /// How the frame's name begins.
+    pub(crate) frame: &'static str,
+    pub(crate) kind: RootKind,
+    /// What it is called.
+    pub(crate) what: &'static str,
+    /// The class of the object among the frame's variables that knows the name, or one derived from it.
+    holder: &'static str,
+    /// Fields that lead from there to the name.
+    name: &'static [&'static str],
+}
+
+const CLIENTS: [Client; 11] = [
+    npgsql::CLIENT,
+    mysql_connector::CLIENT,
+    sql_client::CLIENT,
+    sql_client::FIRST,
+    mongo_db::CLIENT,
+    redis::CLIENT,
+    rabbit_mq::CLIENT,
+    kafka::CLIENT,
+    service_bus::CLIENT,
+    grpc::CLIENT,
+    entity_framework::CLIENT,
+];
+
+const SERVICES: [Service; 7] = [
+    quartz::JOB,
+    mass_transit::CONSUMER,
+    rabbit_mq::CONSUMER,
+    service_bus::PROCESSOR,
+    azure_functions::FUNCTION,
+    hosting::STOP,
+    hosting::START,
+];
+
+/// The library that a method belongs to, of those that only carry out what the program asked for.
+pub(crate) fn client_of(method: &str) -> Option<&'static Client> {
+    CLIENTS.iter().find(|c| method.starts_with(c.prefix))
+}
+
+/// The library whose frame a method is, of those that call the program.
+pub(crate) fn service_of(method: &str) -> Option<&'static Service> {
+    SERVICES.iter().find(|s| method.starts_with(s.frame))
+}
+
+impl Service {
+    /// The object among the variables of the frame that knows what the service is called, and the name.
+    pub(crate) fn name_among(
+        &self,
+        rt: &Runtime<'_>,
+        variables: &[Addr],
+    ) -> Option<(Addr, String)> {
+        let (last, links) = self.name.split_last()?;
+        variables.iter().find_map(|v| {
+            let ty = rt.type_of(*v)?;
+            rt.is_a(ty.mt, self.holder).then_some(())?;
+            let mut links = links.iter();
+            let end = links.try_fold(*v, |at, field| rt.reference(at, field))?;
+            let name = rt.field_text(end, last)?;
+            Some((*v, without_credentials(&name)))
+        })
+    }
+}
+
+/// Calls of client libraries by the TaskCompletionSource that ends them.
+pub(crate) fn calls(rt: &Runtime<'_>, graph: &AsyncGraph) -> FxHashMap<Addr, Addr> {
+    let calls = graph.helpers(Helper::ClientCall);
+    if calls.is_empty() {
+        return FxHashMap::default();
+    }
+    let sources: FxHashSet<Addr> = graph.completion_sources.values().copied().collect();
+    let mut out = FxHashMap::default();
+    for call in calls {
+        rt.for_each_reference(*call, &mut |_, target| {
+            if sources.contains(&target) {
+                out.insert(target, *call);
+            }
+        });
+    }
+    out
+}
+
+/// What a promise of a client library stands for: by the call that it ends, else by the state of its task.
+pub(crate) fn promise_leaf(
+    process: Process<'_, '_>,
+    call: Option<Addr>,
+    task: Addr,
+) -> Option<Leaf> {
+    let rt = process.rt;
+    let Some(call) = call else {
+        let state = process.graph.task?.state_object(rt, task)?;
+        return sql_client::connection_leaf(rt, state);
+    };
+    let class = rt.object_type_name(call)?;
+    let client = client_of(&class)?;
+    client.call?(process, call, &class)
+}

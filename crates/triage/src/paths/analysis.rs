@@ -1,0 +1,233 @@
+//! All that is known of a process, put together once.
+
+use super::path::is_frame;
+use super::retained::Kept;
+use crate::libraries;
+use crate::libraries::channels::{self, ChannelWait};
+use crate::libraries::http_client::HttpPool;
+use crate::lines::Lines;
+use crate::process::Clock;
+use crate::process::names::{Names, combinator_text, is_framework};
+use crate::threads::{Stacks, Threads, display_name};
+use asynctriage_async_graph::{AsyncGraph, Class, Helper, Node, NodeId};
+use asynctriage_clr::{Roots, Runtime};
+use asynctriage_dump::Addr;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+/// The graph with everything that explains it.
+pub struct Analysis<'r, 'd> {
+    pub(crate) rt: &'r Runtime<'d>,
+    pub(crate) graph: AsyncGraph,
+    pub(crate) threads: Threads,
+    /// By MoveNext delegate: the continuation that posts it, and the context or scheduler it goes to.
+    pub(crate) posted: FxHashMap<Addr, (Addr, Addr)>,
+    pub(crate) http_pools: FxHashMap<Addr, HttpPool>,
+    /// Calls of client libraries by the TaskCompletionSource that ends them.
+    pub(crate) client_calls: FxHashMap<Addr, Addr>,
+    pub(crate) channel_waits: FxHashMap<Addr, ChannelWait>,
+    pub(crate) clock: Clock,
+    names: Names,
+    pub(crate) lines: Lines,
+    /// Those of the objects that chains begin and end with that a root of the garbage collector reaches.
+    reachable: OnceCell<FxHashSet<Addr>>,
+    roots: OnceCell<Roots>,
+    /// What suspended methods keep alive.
+    pub(crate) kept: OnceCell<Option<Kept>>,
+}
+
+impl std::fmt::Debug for Analysis<'_, '_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Analysis")
+            .field("nodes", &self.graph.graph.node_count())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'r, 'd> Analysis<'r, 'd> {
+    /// Reads everything that waits in the process of a runtime.
+    #[must_use]
+    pub fn new(rt: &'r Runtime<'d>) -> Self {
+        let graph = AsyncGraph::build(rt);
+        let threads = Threads::read(rt, &graph);
+        let posted = graph
+            .helpers(Helper::ContextContinuation)
+            .iter()
+            .filter_map(|c| {
+                let context = rt
+                    .reference(*c, "m_syncContext")
+                    .or_else(|| rt.reference(*c, "m_scheduler"))?;
+                Some((rt.reference(*c, "m_action")?, (*c, context)))
+            });
+        Self {
+            posted: posted.collect(),
+            http_pools: libraries::http_client::pools_by_waiter(rt, &graph),
+            client_calls: libraries::calls(rt, &graph),
+            channel_waits: channels::waits(rt, &graph),
+            clock: Clock::read(rt, &graph),
+            names: Names::default(),
+            lines: Lines::default(),
+            reachable: OnceCell::new(),
+            roots: OnceCell::new(),
+            kept: OnceCell::new(),
+            rt,
+            graph,
+            threads,
+        }
+    }
+
+    /// Looks for symbol files in these folders, too: side by side, or laid out as symbol stores are.
+    #[must_use]
+    pub fn with_symbols(mut self, folders: Vec<std::path::PathBuf>) -> Self {
+        self.lines = Lines::new(folders);
+        self
+    }
+
+    /// What libraries look at.
+    pub(crate) fn libraries(&self) -> libraries::Process<'_, 'd> {
+        libraries::Process {
+            rt: self.rt,
+            graph: &self.graph,
+        }
+    }
+
+    /// What is looked at to tell what threads do.
+    pub(crate) fn stacks(&self) -> Stacks<'_, 'd> {
+        Stacks {
+            rt: self.rt,
+            graph: &self.graph,
+            threads: &self.threads,
+        }
+    }
+
+    /// The graph.
+    #[must_use]
+    pub fn graph(&self) -> &AsyncGraph {
+        &self.graph
+    }
+
+    pub(crate) fn is_completed(&self, node: Node) -> bool {
+        self.graph.is_completed(self.rt, node)
+    }
+
+    /// A node in words: what a frame is called, else its type.
+    pub(crate) fn node_text(&self, id: NodeId) -> String {
+        if is_frame(&self.graph, id) {
+            return self.frame_name(id).to_string();
+        }
+        match self.graph.object(id) {
+            Some(n) if n.class == Class::BlockingWait => self.frame_name(id).to_string(),
+            Some(n) => self.type_name(n.mt).to_string(),
+            None => "?".into(),
+        }
+    }
+
+    /// Whether a root of the garbage collector reaches an object that a chain begins or ends with.
+    pub(crate) fn is_reachable(&self, object: Addr) -> bool {
+        match self.reachable.get() {
+            Some(reached) => reached.contains(&object),
+            None => !self.reached([object]).is_empty(),
+        }
+    }
+
+    /// Finds out once for all chains which of the objects that they begin and end with are reachable.
+    pub(crate) fn find_reachable(&self, ends: impl IntoIterator<Item = Addr>) {
+        self.reachable.get_or_init(|| self.reached(ends));
+    }
+
+    /// Those of the objects that a root of the garbage collector reaches; all of them while objects are being moved, since
+    /// references then lead astray.
+    pub(crate) fn reached(&self, objects: impl IntoIterator<Item = Addr>) -> FxHashSet<Addr> {
+        if self.graph.heap.shape.collection.moving {
+            return objects.into_iter().collect();
+        }
+        self.rt.reached(&self.graph.heap, self.roots(), objects)
+    }
+
+    /// The roots of the garbage collector, without what stacks have left over.
+    pub(crate) fn roots(&self) -> &Roots {
+        self.roots.get_or_init(|| {
+            let mut roots = self.rt.roots(&self.graph.heap);
+            roots.strong.retain(|r| !self.is_leftover(*r));
+            roots
+        })
+    }
+
+    /// Whether a root that names something asynchronous is a stack's leftover rather than a reference in use. Stacks name
+    /// continuations only while methods suspend and resume, and places inside tasks and delegates only within their own
+    /// methods; nothing waits there.
+    fn is_leftover(&self, root: Addr) -> bool {
+        let Some(object) = self.graph.heap.object_at_or_before(root) else {
+            return false;
+        };
+        let inside = || {
+            self.graph.node(object).is_some()
+                || self
+                    .rt
+                    .type_of(object)
+                    .is_some_and(|t| self.rt.is_a(t.mt, "System.Delegate"))
+        };
+        self.rt.is_continuation(object) || (root != object && inside())
+    }
+
+    pub(crate) fn type_name(&self, mt: Addr) -> Arc<str> {
+        self.rt
+            .ty(mt)
+            .map_or_else(|| "?".into(), |t| self.rt.name(&t))
+    }
+
+    /// What a frame is called.
+    pub(crate) fn frame_name(&self, id: NodeId) -> Arc<str> {
+        if let Some(machine) = self.graph.machines.get(&id) {
+            return self.names.method(self.rt, &machine.place.ty);
+        }
+        if self.graph.for_each.contains_key(&id) {
+            return "Parallel.ForEachAsync".into();
+        }
+        if let Some(method) = self.operation_method(id) {
+            return method;
+        }
+        match self.graph.object(id).map(|n| n.class) {
+            Some(Class::Combinator(c)) => combinator_text(c).into(),
+            Some(Class::BlockingWait) => self.blocked_thread_name(id).into(),
+            _ => "?".into(),
+        }
+    }
+
+    fn blocked_thread_name(&self, wait: NodeId) -> String {
+        let thread = self
+            .graph
+            .object(wait)
+            .and_then(|n| self.threads.holding(n.addr).next());
+        thread.map_or_else(
+            || "a blocked thread".into(),
+            |(t, _)| format!("thread '{}'", display_name(t)),
+        )
+    }
+
+    /// Whether a frame belongs to .NET rather than to the application.
+    pub(crate) fn is_framework_frame(&self, id: NodeId) -> bool {
+        self.graph
+            .machines
+            .get(&id)
+            .is_none_or(|m| is_framework(&self.rt.module(m.place.ty.module).name))
+    }
+
+    /// The method whose call made the task of a chain of runtime-async methods: its outermost one.
+    fn operation_method(&self, id: NodeId) -> Option<Arc<str>> {
+        let frame = self.graph.operations.get(&id)?.async_frames().next_back()?;
+        Some(Arc::clone(&frame.name))
+    }
+
+    /// The method of a box that has no machine in use: completed ones name it by their type alone.
+    pub(crate) fn box_method(&self, node: Node) -> Option<Arc<str>> {
+        if node.class == Class::RuntimeAsyncTask {
+            return self.operation_method(self.graph.node(node.addr)?);
+        }
+        let ty = self.rt.ty(node.mt)?;
+        let machine = self.rt.ty(*self.rt.type_args(&ty).last()?)?;
+        matches!(node.class, Class::Box | Class::PooledBox)
+            .then(|| self.names.method(self.rt, &machine))
+    }
+}

@@ -1,0 +1,185 @@
+//! The frames of a path: a node is one frame, or several where runtime-async methods share a task.
+
+use super::{Analysis, Path};
+use crate::lines::Spot;
+use crate::process::context;
+use crate::process::names::is_framework;
+use asynctriage_async_graph::{AsyncFrame, AsyncGraph, Class, Combinator, NodeId};
+use asynctriage_clr::{AwaitNumber, NamedBy};
+use asynctriage_dump::Addr;
+use asynctriage_report::FrameKind;
+use std::sync::Arc;
+
+/// One frame of a path.
+#[derive(Clone, Copy)]
+pub(crate) struct Step<'g> {
+    /// The node that it belongs to.
+    pub(crate) node: NodeId,
+    /// The runtime-async method, when it is one.
+    pub(crate) frame: Option<&'g AsyncFrame>,
+}
+
+/// Where in its method a frame stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Place {
+    /// At this await.
+    Await(i32),
+    /// At an await whose number is not known, at this offset of the IL.
+    Offset(u32),
+}
+
+/// The IL offset of the await that a runtime-async method stands at.
+pub(crate) fn step_offset(step: Step<'_>) -> Option<u32> {
+    let frame = step.frame.filter(|f| f.is_async())?;
+    frame.point.il_offset
+}
+
+/// Whether the number of a frame's await is only the least that it can be.
+pub(crate) fn is_least_await(step: Step<'_>) -> bool {
+    let number = step.frame.and_then(|f| f.point.await_index);
+    matches!(number, Some(AwaitNumber::AtLeast(_)))
+}
+
+/// The frames of a node that shows as at least one.
+pub(crate) fn steps_of(graph: &AsyncGraph, node: NodeId) -> impl Iterator<Item = Step<'_>> {
+    let operation = graph.operations.get(&node);
+    let frames = operation.into_iter().flat_map(|o| o.async_frames());
+    let inside = frames.map(move |f| Step {
+        node,
+        frame: Some(f),
+    });
+    let alone = operation.is_none().then_some(Step { node, frame: None });
+    inside.chain(alone)
+}
+
+impl Analysis<'_, '_> {
+    /// The frames of a path, innermost first, without the thread that it may end at.
+    pub(crate) fn steps<'g>(
+        &'g self,
+        path: &'g Path,
+    ) -> impl DoubleEndedIterator<Item = Step<'g>> + 'g {
+        let all: Vec<_> = path
+            .frames
+            .iter()
+            .flat_map(|id| steps_of(&self.graph, *id))
+            .collect();
+        all.into_iter()
+    }
+
+    /// What a frame is called.
+    pub(crate) fn step_name(&self, step: Step<'_>) -> Arc<str> {
+        match step.frame {
+            Some(frame) => Arc::clone(&frame.name),
+            None => self.frame_name(step.node),
+        }
+    }
+
+    /// Which await a frame stands at, or the first that it can be.
+    pub(crate) fn step_await(&self, step: Step<'_>) -> Option<i32> {
+        match step.frame {
+            Some(frame) => i32::try_from(frame.point.await_index?.least()).ok(),
+            None => self.graph.machines.get(&step.node).map(|m| m.state),
+        }
+    }
+
+    /// Where in its method a frame stands: at which await, else at which IL offset.
+    pub(crate) fn step_place(&self, step: Step<'_>) -> Option<Place> {
+        self.step_await(step)
+            .map(Place::Await)
+            .or_else(|| step_offset(step).map(Place::Offset))
+    }
+
+    /// Whether a frame belongs to .NET rather than to the application.
+    pub(crate) fn is_framework_step(&self, step: Step<'_>) -> bool {
+        match step.frame {
+            // what has no name lies in an image of .NET: the JIT's own code is always there
+            Some(frame) => frame
+                .point
+                .method
+                .is_none_or(|m| is_framework(&self.rt.module(m.module).name)),
+            None => self.is_framework_frame(step.node),
+        }
+    }
+
+    /// The object that holds a frame's variables.
+    pub(crate) fn step_object(&self, step: Step<'_>) -> Option<Addr> {
+        match step.frame {
+            Some(frame) => Some(frame.continuation),
+            None => self.graph.object(step.node).map(|n| n.addr),
+        }
+    }
+
+    /// What the variables of a frame refer to.
+    pub(crate) fn captured(&self, step: Step<'_>) -> Vec<Addr> {
+        let mut out = Vec::new();
+        if let Some(frame) = step.frame {
+            self.rt
+                .for_each_reference(frame.continuation, &mut |_, target| out.push(target));
+        } else if let Some(machine) = self.graph.machines.get(&step.node) {
+            let fields = machine.place.fields(self.rt).into_iter();
+            out.extend(fields.flat_map(|f| machine.place.references_in(self.rt, f)));
+        }
+        out
+    }
+
+    /// The values that flow with a frame.
+    pub(crate) fn step_locals(&self, step: Step<'_>) -> Vec<Addr> {
+        if let Some(frame) = step.frame {
+            let context = frame.execution_context;
+            return context
+                .map(|c| context::values_of(self.rt, c))
+                .unwrap_or_default();
+        }
+        let node = self.graph.object(step.node);
+        let suspended = self.graph.machines.contains_key(&step.node);
+        node.filter(|_| suspended)
+            .map(|n| context::async_locals(self.rt, &self.graph, n))
+            .unwrap_or_default()
+    }
+
+    /// What a frame is.
+    pub(crate) fn step_kind(&self, step: Step<'_>) -> FrameKind {
+        if step.frame.is_some() {
+            return FrameKind::RuntimeAsync;
+        }
+        let machine = self.graph.machines.get(&step.node);
+        match (machine, self.graph.object(step.node).map(|n| n.class)) {
+            (Some(m), _) if m.iterator => FrameKind::AsyncIterator,
+            (Some(_), _) => FrameKind::StateMachine,
+            (None, Some(Class::Combinator(Combinator::ContinueWith))) => FrameKind::ContinueWith,
+            (None, Some(Class::BlockingWait)) => FrameKind::Thread,
+            _ => FrameKind::Combinator,
+        }
+    }
+
+    /// How a runtime-async method and its await were recognised.
+    pub(crate) fn step_evidence(frame: &AsyncFrame) -> String {
+        let point = &frame.point;
+        let by = match point.named_by {
+            NamedBy::Jit => "the JIT's code",
+            NamedBy::Image => "the image's data",
+            NamedBy::List => "the list of suspension points of this build of the image",
+            NamedBy::Nothing => "nothing: the image's data is not in the dump",
+        };
+        let index = match (point.await_index, frame.is_async()) {
+            (Some(AwaitNumber::Exact(_)), _) => "; await counted in the IL",
+            (Some(AwaitNumber::AtLeast(_)), _) => {
+                "; await counted in the compiled code, as the IL is not in the dump: the compiler may have left out awaits before it"
+            }
+            (None, true) => "; the number of its await is not known",
+            (None, false) => "",
+        };
+        format!("ResumeInfo at {}, method from {by}{index}", point.info)
+    }
+
+    /// Where a frame stands in the source.
+    pub(crate) fn step_spot(&self, step: Step<'_>) -> Spot {
+        if let Some(frame) = step.frame {
+            return self.lines.runtime_async(self.rt, frame);
+        }
+        let machine = self.graph.machines.get(&step.node);
+        machine
+            .map(|m| self.lines.machine(self.rt, m))
+            .unwrap_or_default()
+    }
+}

@@ -1,0 +1,91 @@
+//! What the dump says of itself.
+
+use asynctriage_dump::{Container, Dump, Os};
+use asynctriage_report as report;
+
+/// The dump file.
+pub(crate) fn facts(dump: &Dump) -> report::Dump {
+    report::Dump {
+        format: match dump.container {
+            Container::Minidump => report::DumpFormat::Minidump,
+            _ => report::DumpFormat::ElfCore,
+        },
+        kind: dump.kind.to_string(),
+        truncated: dump.truncated.is_some(),
+        bytes: dump.file_len,
+        time: dump.process.taken.map(rfc3339),
+        command_line: dump.process.arguments.clone(),
+        process_id: dump.process.pid.map(u64::from),
+        ..report::Dump::default()
+    }
+}
+
+/// The operating system, with musl told from glibc: its loader is called after it.
+pub(crate) fn os(dump: &Dump) -> &'static str {
+    let musl = || {
+        dump.files
+            .iter()
+            .any(|f| f.file_name().starts_with("ld-musl-"))
+    };
+    match dump.target.os {
+        Os::Windows => "windows",
+        Os::Linux if musl() => "linux-musl",
+        Os::Linux => "linux",
+    }
+}
+
+/// Seconds since 1970 as a date and time in UTC.
+pub(crate) fn rfc3339(seconds: u64) -> String {
+    let (day, second) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = civil(day);
+    format!(
+        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z",
+        second / 3600,
+        second / 60 % 60,
+        second % 60
+    )
+}
+
+/// Year, month and day of a day since 1970-01-01. Years begin in March, so that the leap day comes last.
+fn civil(days: u64) -> (u64, u64, u64) {
+    // 719,468 days lie between 0000-03-01 and 1970-01-01; 146,097 days make 400 years
+    let days = days.saturating_add(719_468);
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let leaps = (of_era / 1460)
+        .saturating_add(of_era / 146_096)
+        .saturating_sub(of_era / 36_524);
+    let year_of_era = of_era.saturating_sub(leaps) / 365;
+    let before = year_of_era
+        .saturating_mul(365)
+        .saturating_add(year_of_era / 4)
+        .saturating_sub(year_of_era / 100);
+    let of_year = of_era.saturating_sub(before);
+    let march = of_year.saturating_mul(5).saturating_add(2) / 153;
+    let day = of_year
+        .saturating_sub(march.saturating_mul(153).saturating_add(2) / 5)
+        .saturating_add(1);
+    let month = if march < 10 {
+        march.saturating_add(3)
+    } else {
+        march.saturating_sub(9)
+    };
+    let year = era
+        .saturating_mul(400)
+        .saturating_add(year_of_era)
+        .saturating_add(u64::from(month <= 2));
+    (year, month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rfc3339;
+
+    #[test]
+    fn days_are_counted_through_leap_years() {
+        assert_eq!(rfc3339(0), "1970-01-01T00:00:00Z");
+        assert_eq!(rfc3339(951_782_399), "2000-02-28T23:59:59Z");
+        assert_eq!(rfc3339(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(rfc3339(1_795_967_142), "2026-11-29T15:45:42Z");
+        assert_eq!(rfc3339(4_107_542_400), "2100-03-01T00:00:00Z");
+    }
+}

@@ -1,0 +1,182 @@
+//! Threads and requests as the report lists them.
+
+use crate::chains::Groups;
+use crate::findings::{self, Facts};
+use crate::libraries::server::{self, RequestFacts};
+use crate::paths::Analysis;
+use crate::threads::{Hang, ThreadFacts, Wait};
+use asynctriage_async_graph::Helper;
+use asynctriage_clr::{FrameSource, Lock};
+use asynctriage_dump::Addr;
+use asynctriage_report::{Address, FrameStanding, ObjectRef, Request, Thread, ThreadFrame};
+use rustc_hash::FxHashMap;
+
+impl Analysis<'_, '_> {
+    /// Requests that stand in the pool's queue: nothing of the application has run for them.
+    fn requests_not_started(&self) -> Vec<Addr> {
+        let servers = self.graph.helpers(Helper::ServerRequest);
+        let queued = self.graph.queues.items();
+        queued.filter(|item| servers.contains(item)).collect()
+    }
+
+    fn request_row(
+        &self,
+        facts: &RequestFacts,
+        chain: Option<&(String, Option<f64>)>,
+        hang: &Hang,
+    ) -> Request {
+        let serving = hang
+            .threads
+            .iter()
+            .find(|t| t.request.as_ref().is_some_and(|r| r.object == facts.object));
+        let at_least = chain.and_then(|(_, seconds)| *seconds);
+        let age = self
+            .request_seconds(facts)
+            .or_else(|| Some((at_least?, "no younger than the call that it waits for")));
+        let mut row = Request {
+            age_seconds: age.map(|(seconds, _)| seconds),
+            method: facts.method.clone(),
+            path: facts.path.clone(),
+            route: facts.route.clone(),
+            trace_id: facts.trace_id.clone(),
+            connection: facts.connection.clone(),
+            chain: chain.map(|(id, _)| id.clone()),
+            ..Request::default()
+        };
+        row.details
+            .insert("object".into(), facts.object.to_string().into());
+        if let Some((_, start)) = age {
+            let how = format!("{start}, against {}", self.clock.how);
+            row.details.insert("age_how".into(), how.into());
+        }
+        if let Some(thread) = serving {
+            row.details.insert("thread".into(), thread.name().into());
+            row.details
+                .insert("thread_os_id".into(), thread.thread.os_id.into());
+        }
+        row
+    }
+
+    pub(crate) fn request_rows(&self, groups: &Groups, hang: &Hang) -> Vec<Request> {
+        let mut chains: FxHashMap<Addr, (String, Option<f64>)> = FxHashMap::default();
+        for (group, tally) in groups.groups.iter().zip(&groups.tallies) {
+            for request in &tally.requests {
+                let at_least = tally.at_least.get(request).copied();
+                chains
+                    .entry(*request)
+                    .or_insert_with(|| (group.id.clone(), at_least));
+            }
+        }
+        let served = self.requests_in_flight(groups, hang).into_iter();
+        let facts = served.filter_map(|o| server::read(self.rt, o));
+        let mut rows: Vec<Request> = facts
+            .map(|r| self.request_row(&r, chains.get(&r.object), hang))
+            .collect();
+        let queued = self.requests_not_started().into_iter();
+        rows.extend(queued.filter_map(|o| {
+            let mut row = self.request_row(&server::read(self.rt, o)?, None, hang);
+            let state = "not started: it stands in the thread pool's queue";
+            row.details.insert("state".into(), state.into());
+            Some(row)
+        }));
+        rows
+    }
+}
+
+/// Threads as the report lists them.
+pub(super) fn threads(facts: Facts<'_, '_, '_>) -> Vec<Thread> {
+    facts
+        .hang
+        .threads
+        .iter()
+        .map(|t| thread_row(facts, t))
+        .collect()
+}
+
+fn thread_row(facts: Facts<'_, '_, '_>, thread: &ThreadFacts) -> Thread {
+    let wait = match thread.wait {
+        Some(Wait::Task(wait)) => Some(wait),
+        _ => None,
+    };
+    Thread {
+        os_id: u64::from(thread.thread.os_id),
+        managed_id: Some(thread.thread.managed_id),
+        name: Some(thread.name()),
+        state: state(thread).into(),
+        frames: thread
+            .frames
+            .iter()
+            .map(|(frame, name)| ThreadFrame {
+                method: name.to_string(),
+                address: Some(Address(frame.ip.0)),
+                module: Some(facts.a.rt.module(frame.method.module).name.clone()),
+                standing: Some(standing(frame.source)),
+                evidence: (frame.source == FrameSource::StackScan)
+                    .then(|| format!("a return address at {}; it may be left over", frame.slot)),
+                ..ThreadFrame::default()
+            })
+            .collect(),
+        waits_on: waits_on(facts, thread),
+        chain: wait.and_then(|w| facts.groups.by_wait.get(&w).cloned()),
+        holds: thread.holds.iter().map(|l| lock_ref(facts, l)).collect(),
+        request: thread.request.as_ref().map(RequestFacts::title),
+    }
+}
+
+fn standing(source: FrameSource) -> FrameStanding {
+    match source {
+        FrameSource::Registers | FrameSource::Unwound | FrameSource::Recorded => {
+            FrameStanding::Exact
+        }
+        FrameSource::FramePointer => FrameStanding::Chained,
+        FrameSource::StackScan => FrameStanding::Possible,
+    }
+}
+
+/// One word for what a thread does.
+fn state(thread: &ThreadFacts) -> &'static str {
+    // what may have returned tells nothing of what a thread does now
+    let caller = thread.caller().filter(|c| !c.is_possible);
+    let caller = caller.map(|c| &**c.name).unwrap_or_default();
+    match &thread.wait {
+        Some(Wait::Object(object)) if object.ends => "joining",
+        Some(_) => "blocked",
+        None if caller.starts_with("System.Threading.Thread.Sleep") => "sleeping",
+        None if caller.starts_with("System.Threading.Thread.Join") => "joining",
+        None if thread.is_parked() => "idle",
+        None if thread.thread.in_wait() => "waiting",
+        None if thread.frames.is_empty() => "native",
+        None if thread.is_guessed() => "unknown",
+        None => "running",
+    }
+}
+
+fn waits_on(facts: Facts<'_, '_, '_>, thread: &ThreadFacts) -> Option<ObjectRef> {
+    let (at, lock) = match thread.wait.as_ref()? {
+        Wait::Object(object) => (object.at, None),
+        Wait::Task(wait) => (facts.a.graph.object(*wait).map(|n| n.addr), None),
+        Wait::Lock(lock) | Wait::Pulse(lock) | Wait::Inside(_, lock) => {
+            (Some(lock.object.unwrap_or(lock.at)), Some(lock))
+        }
+    };
+    let named = lock.is_none_or(|l| l.object.is_some());
+    Some(ObjectRef {
+        text: findings::deadlocks::wait_text(facts, thread),
+        address: at.map(|a| Address(a.0)),
+        type_name: at
+            .filter(|_| named)
+            .and_then(|a| facts.a.rt.type_of(a))
+            .map(|t| facts.a.rt.name(&t).to_string()),
+    })
+}
+
+fn lock_ref(facts: Facts<'_, '_, '_>, lock: &Lock) -> ObjectRef {
+    ObjectRef {
+        text: format!("{} ({})", findings::locks::lock_text(facts, lock), lock.how),
+        address: Some(Address(lock.object.unwrap_or(lock.at).0)),
+        type_name: lock
+            .object
+            .and_then(|o| facts.a.rt.type_of(o))
+            .map(|t| facts.a.rt.name(&t).to_string()),
+    }
+}
