@@ -10,6 +10,7 @@ const SM: Family = Family::StateMachine;
 const WHOLE: Container = Container {
     truncated: false,
     damages: 0,
+    packed_fault: false,
     lost: 0,
     rundown: 1,
 };

@@ -83,6 +83,8 @@ pub enum Flag {
     ContainerTruncated,
     /// Parts of the file make no sense and were skipped.
     ContainerDamaged,
+    /// The file was packed, and fails the checks of its packing.
+    PackedFault,
     /// Events are missing from the file.
     LostEvents,
     /// Batches of the async profiler were not believed.
@@ -113,9 +115,10 @@ pub enum Flag {
 
 impl Flag {
     /// All of them, those that make a recording partial first.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::ContainerTruncated,
         Self::ContainerDamaged,
+        Self::PackedFault,
         Self::LostEvents,
         Self::RejectedBatches,
         Self::NoMetadata,
@@ -137,6 +140,7 @@ impl Flag {
         match self {
             Self::ContainerTruncated => "container-truncated",
             Self::ContainerDamaged => "container-damaged",
+            Self::PackedFault => "packed-fault",
             Self::LostEvents => "lost-events",
             Self::RejectedBatches => "rejected-batches",
             Self::NoMetadata => "no-metadata",
@@ -161,6 +165,9 @@ impl Flag {
                 "the file ends without the mark of its end: the process was killed or the file was cut; all whole blocks were read"
             }
             Self::ContainerDamaged => "parts of the file make no sense and were skipped",
+            Self::PackedFault => {
+                "the packed file has a wrong or missing checksum or length, or goes on behind its end: any part of it may be wrong"
+            }
             Self::LostEvents => "the process dropped events because the session's buffer was full",
             Self::RejectedBatches => {
                 "batches contradict themselves or have a form that is not supported; none of their records was used"
@@ -207,6 +214,9 @@ impl Flag {
                 "stop the session before the process ends; with DOTNET_EventPipeOutputStreaming=1 a killed process leaves what was written"
             }
             Self::ContainerDamaged => "copy the file again and compare its size and hash",
+            Self::PackedFault => {
+                "test it with gzip -t or zstd -t where it was packed, and copy it again"
+            }
             Self::LostEvents => {
                 "record with a larger buffer (dotnet-trace --buffersize, DOTNET_EventPipeCircularMB) or fewer keywords"
             }
@@ -262,6 +272,8 @@ pub struct Container {
     pub truncated: bool,
     /// Parts that were skipped.
     pub damages: u64,
+    /// The file was packed, and fails the checks of its packing.
+    pub packed_fault: bool,
     /// Events that are missing.
     pub lost: u64,
     /// Method events of the rundown.
@@ -314,6 +326,7 @@ fn count(flag: Flag, trace: Option<&AsyncTrace<'_>>, container: Container) -> u6
     match (flag, trace) {
         (Flag::ContainerTruncated, _) => container.truncated.into(),
         (Flag::ContainerDamaged, _) => container.damages,
+        (Flag::PackedFault, _) => container.packed_fault.into(),
         (Flag::LostEvents, _) => container.lost,
         (_, None) => 0,
         (Flag::NoRundown, Some(_)) => (container.rundown == 0).into(),

@@ -44,6 +44,9 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<Exit, CliError> {
     let options = TraceOptions {
         members: if args.all { usize::MAX } else { args.limit },
         markers: args.markers.clone(),
+        packed_fault: file
+            .compression
+            .is_some_and(|packed| packed.fault().is_some()),
     };
     let dump = args.dump.as_deref().map(|dump| dump_side(args, dump));
     let dump = dump.transpose()?;

@@ -173,6 +173,59 @@ fn other_commands_answer_on_a_real_dump() {
     );
 }
 
+/// Changes a file so that it fails a check of its own.
+type Harm = fn(&mut Vec<u8>);
+
+/// The checks of a packed file are said first, are a gap and fail `--strict`, for dumps and recordings.
+#[test]
+fn packed_files_that_fail_their_own_checks_are_said_to() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let broken = |name: &str, file: &str, harm: Harm| {
+        let mut bytes = std::fs::read(testdumps().join(name)).expect("the file");
+        harm(&mut bytes);
+        let path = folder.join(file);
+        std::fs::write(&path, bytes).expect("the target folder is writable");
+        path.to_str().expect("a path").to_owned()
+    };
+    let harms: [(&str, Harm); 4] = [
+        ("another checksum or length", |bytes| {
+            let at = bytes.len() - 8;
+            bytes[at] ^= 1;
+        }),
+        ("another checksum or length", |bytes| {
+            let at = bytes.len() - 1;
+            bytes[at] ^= 1;
+        }),
+        ("ends before its checksum", |bytes| {
+            bytes.truncate(bytes.len() - 8);
+        }),
+        ("goes on behind its end", |bytes| bytes.extend(b"more")),
+    ];
+    for (said, harm) in harms {
+        let dump = broken("semaphore-10.0.15.dmp.gz", "faulty.dmp.gz", harm);
+        let text = run(&[&dump, "--strict"]);
+        assert_eq!(text.status.code(), Some(5), "{said}");
+        let text = String::from_utf8_lossy(&text.stdout).into_owned();
+        let first: String = text.lines().take(3).collect();
+        assert!(first.contains("DAMAGED") && first.contains(said), "{text}");
+        for command in [&[&*dump][..], &["heap", &dump], &["tasks", &dump]] {
+            let json = run(&[command, &["--format", "json"]].concat());
+            let json: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
+            let gaps = json["gaps"].as_array().expect("gaps");
+            let is_said = |gap: &serde_json::Value| {
+                gap["section"] == "dump" && gap["why"].as_str().is_some_and(|w| w.contains(said))
+            };
+            assert!(gaps.iter().any(is_said), "{command:?}: {gaps:?}");
+        }
+        let recording = "forever-runtimeasync-11.0.0.nettrace.gz";
+        let recording = broken(recording, "faulty.nettrace.gz", harm);
+        let trace = run(&["trace", &recording, "--strict"]);
+        assert_eq!(trace.status.code(), Some(5));
+        let trace = String::from_utf8_lossy(&trace.stdout).into_owned();
+        assert!(trace.contains("packed-fault"), "{trace}");
+    }
+}
+
 /// A dump that was cut off, anywhere, gives a report or one clear error; never a panic.
 #[test]
 fn cut_dumps_are_used_as_far_as_they_go() {

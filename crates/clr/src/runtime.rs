@@ -321,7 +321,7 @@ impl<'d> Runtime<'d> {
             modules: ModuleCache::default(),
             code: CodeCache::default(),
             points: crate::code::PointLists::default(),
-            startup_gaps: Vec::new(),
+            startup_gaps: packing(dump).into_iter().collect(),
             core_names: None,
             native: OnceLock::new(),
         }
@@ -370,13 +370,29 @@ impl<'d> Runtime<'d> {
     }
 }
 
-/// What a cut file explains, as the end of a sentence; empty for whole files.
+/// What a cut or damaged file explains, as the end of a sentence; empty for whole files.
 pub(crate) fn cut_note(dump: &Dump) -> String {
-    dump.truncated.map_or_else(String::new, |cut| {
+    let cut = dump.truncated.map_or_else(String::new, |cut| {
         format!(
             "; the file is cut: {} bytes of {} regions are missing",
             cut.missing_bytes, cut.regions
         )
+    });
+    let packing = dump.compression.and_then(|c| c.fault());
+    packing.map_or_else(|| cut.clone(), |fault| format!("{cut}; {fault}"))
+}
+
+/// What a packed file's own checks say against it.
+fn packing(dump: &Dump) -> Option<Gap> {
+    let packed = dump.compression?;
+    Some(Gap {
+        section: "dump",
+        place: format!("the {} file", packed.format),
+        why: packed.fault()?.into(),
+        remedy: format!(
+            "test it with `{}` where it was packed, and copy it again; whatever is read from it may be wrong",
+            packed.tester()
+        ),
     })
 }
 

@@ -14,7 +14,7 @@ use crate::OpenError;
 pub(crate) enum Backing {
     /// The mapped file.
     Mapped(Mmap),
-    /// Decompressed, or handed over by the caller.
+    /// Handed over by the caller.
     Owned(Vec<u8>),
 }
 

@@ -238,13 +238,9 @@ impl Dump {
         let Some(format) = compress::detect(&backing) else {
             return Self::from_plain(backing, None, options);
         };
-        let (bytes, compression) = compress::unpack(
-            format,
-            &backing,
-            compress::Content::Dump,
-            options.max_decompressed,
-        )?;
-        Self::from_plain(Backing::Owned(bytes), Some(compression), options)
+        let (unpacked, compression) =
+            compress::unpack(format, &backing, compress::Content::Dump, options)?;
+        Self::from_plain(unpacked, Some(compression), options)
     }
 
     fn from_plain(

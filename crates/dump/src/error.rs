@@ -38,8 +38,8 @@ pub enum OpenError {
     /// A stream that failed before its end.
     #[error("the pipe broke: {0}")]
     Stream(io::Error),
-    /// A dump that comes through a pipe cannot be kept.
-    #[error("a dump from a pipe is kept in {}, which failed after {kept} bytes", folder.display())]
+    /// What comes through a pipe or is unpacked cannot be kept.
+    #[error("what comes from a pipe or is unpacked is kept in {}, which failed after {kept} bytes", folder.display())]
     NoRoom {
         /// The folder for temporary files.
         folder: PathBuf,
@@ -77,12 +77,6 @@ pub enum OpenError {
     TooLarge {
         /// The bound.
         limit: u64,
-    },
-    /// There is not enough memory to unpack the dump.
-    #[error("not enough memory to unpack the dump ({needed} bytes and more)")]
-    OutOfMemory {
-        /// Bytes asked for last.
-        needed: u64,
     },
     /// Not even the first bytes can be unpacked.
     #[error("the file begins like {format} but cannot be unpacked")]
@@ -123,7 +117,7 @@ impl OpenError {
                 "look at what the command in front of the pipe says".into()
             }
             Self::NoRoom { .. } => {
-                "set TMPDIR to a folder on a disk with more free space than the dump has bytes, or save the dump to a file and name that".into()
+                "set TMPDIR to a folder on a disk with more free space than the unpacked dump has bytes, or unpack it to a file and name that".into()
             }
             Self::Io { .. } => "copy the dump to a local disk and try again".into(),
             Self::Empty => format!("the disk was probably full when the dump was written; {TAKE_ANOTHER}"),
@@ -135,18 +129,11 @@ impl OpenError {
             Self::Damaged(_) => format!("copy the file again and compare the sizes, or {TAKE_ANOTHER}"),
             Self::NoMemory { truncated: true } => "copy the file again and compare the sizes".into(),
             Self::NoMemory { truncated: false } => format!("{TAKE_ANOTHER}, or set the process's coredump_filter to 0x33"),
-            Self::TooLarge { .. } | Self::OutOfMemory { .. } => {
-                "unpack the dump yourself and open the unpacked file: it then needs no memory".into()
+            Self::TooLarge { .. } => {
+                "unpack the dump yourself and open the unpacked file".into()
             }
-            Self::BadCompression { format } => format!("test it with `{}`, and copy the file again", tester(*format)),
+            Self::BadCompression { format } => format!("test it with `{}`, and copy the file again", format.tester()),
         }
-    }
-}
-
-fn tester(format: CompressionFormat) -> &'static str {
-    match format {
-        CompressionFormat::Gzip => "gzip -t",
-        CompressionFormat::Zstd => "zstd -t",
     }
 }
 

@@ -31,10 +31,9 @@ impl PlainFile {
                 compression: None,
             });
         };
-        let max = options.max_decompressed;
-        let (bytes, compression) = compress::unpack(format, &backing, Content::Any, max)?;
+        let (content, compression) = compress::unpack(format, &backing, Content::Any, options)?;
         Ok(Self {
-            content: Backing::Owned(bytes),
+            content,
             packed: Some(backing),
             compression: Some(compression),
         })

@@ -1,4 +1,5 @@
-//! Dumps that come through a pipe: kept in a file without a name, which is gone when the process ends, however it ends.
+//! What comes through a pipe or is unpacked: kept in a file without a name, which is gone when the process ends, however it
+//! ends. Memory of the process would be taken from the host, which may be the one that hangs.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -11,7 +12,7 @@ use crate::{Dump, OpenError, OpenOptions};
 /// Bytes looked at before the rest is kept.
 const HEAD: usize = 4096;
 /// Bytes read at a time; blocks of zeros become holes in the file, as they mostly were in the original.
-const BLOCK: usize = 64 << 10;
+pub(crate) const BLOCK: usize = 64 << 10;
 /// Bytes between two looks at the space that is left.
 const BETWEEN_LOOKS: u64 = 64 << 20;
 /// Bytes of the disk that are left to the other programs of the machine: the one that hangs may need them.
@@ -63,7 +64,7 @@ fn fill(from: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
 }
 
 /// A file without a name that grows.
-struct Spool<'f> {
+pub(crate) struct Spool<'f> {
     folder: &'f Path,
     file: File,
     len: u64,
@@ -72,7 +73,7 @@ struct Spool<'f> {
 }
 
 impl<'f> Spool<'f> {
-    fn new(folder: &'f Path) -> Result<Self, OpenError> {
+    pub(crate) fn new(folder: &'f Path) -> Result<Self, OpenError> {
         let file = tempfile::tempfile_in(folder).map_err(|e| no_room(folder, 0, e))?;
         Ok(Self {
             folder,
@@ -82,7 +83,7 @@ impl<'f> Spool<'f> {
         })
     }
 
-    fn add(&mut self, bytes: &[u8]) -> Result<(), OpenError> {
+    pub(crate) fn add(&mut self, bytes: &[u8]) -> Result<(), OpenError> {
         let len = bytes.len() as u64;
         let written = if bytes.iter().all(|b| *b == 0) {
             self.file
@@ -113,7 +114,12 @@ impl<'f> Spool<'f> {
         }
     }
 
-    fn finish(self) -> Result<Backing, OpenError> {
+    /// Bytes so far.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub(crate) fn finish(self) -> Result<Backing, OpenError> {
         self.file
             .set_len(self.len)
             .and_then(|()| Backing::map(&self.file))

@@ -119,6 +119,9 @@ pub struct Dump {
     pub kind: String,
     /// Whether the file ends before its own tables say.
     pub truncated: bool,
+    /// What the checks of a packed file say against it, such as a wrong checksum; absent when it passed them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fault: Option<String>,
     /// Size of the file.
     #[serde(skip_serializing_if = "is_zero")]
     pub bytes: u64,

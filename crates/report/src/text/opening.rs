@@ -12,6 +12,7 @@ pub(super) fn header(page: &mut Page<'_>, report: &Report) {
     about.extend((!dump.kind.is_empty()).then(|| dump.kind.clone()));
     about.extend((dump.bytes > 0).then(|| bytes(dump.bytes)));
     about.extend(dump.truncated.then(|| "TRUNCATED".to_owned()));
+    about.extend(dump.fault.as_ref().map(|_| "DAMAGED".to_owned()));
     about.extend(dump.time.as_ref().map(|time| format!("taken {time}")));
     let path = if dump.path.is_empty() {
         "a dump"
@@ -23,6 +24,10 @@ pub(super) fn header(page: &mut Page<'_>, report: &Report) {
         page.span(Role::Dim, format!("  {}", about.join(", "))),
     ];
     page.line("", "  ", &spans);
+    if let Some(fault) = &dump.fault {
+        let spans = [page.span(Role::Warning, format!("{fault}: copy it again."))];
+        page.line("  ", "  ", &spans);
+    }
     runtime(page, report);
     if page.verbose() {
         origins(page, report);

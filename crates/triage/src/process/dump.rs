@@ -12,6 +12,10 @@ pub(crate) fn facts(dump: &Dump) -> report::Dump {
         },
         kind: dump.kind.to_string(),
         truncated: dump.truncated.is_some(),
+        fault: dump
+            .compression
+            .and_then(|packed| packed.fault())
+            .map(str::to_owned),
         bytes: dump.file_len,
         time: dump.process.taken.map(rfc3339),
         command_line: dump.process.arguments.clone(),

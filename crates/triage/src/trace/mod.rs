@@ -36,6 +36,8 @@ pub struct TraceOptions {
     pub members: usize,
     /// Which events of the application are its markers, and what they mean.
     pub markers: Option<MarkerSpec>,
+    /// The file was packed, and fails the checks of its packing.
+    pub packed_fault: bool,
 }
 
 impl Default for TraceOptions {
@@ -43,6 +45,7 @@ impl Default for TraceOptions {
         Self {
             members: 5,
             markers: None,
+            packed_fault: false,
         }
     }
 }
@@ -110,6 +113,7 @@ fn scan<'a>(
         summary: events.summary(),
         methods: methods.into_ranges(),
         bytes: trace.len(),
+        packed_fault: options.packed_fault,
         end,
         tpl: (!tpl.is_empty()).then(|| tpl.finish()),
         markers: markers.map(MarkerRecording::finish),
@@ -123,6 +127,7 @@ struct Read {
     summary: Summary,
     methods: MethodRanges,
     bytes: u64,
+    packed_fault: bool,
     /// The last event, in ticks.
     end: Option<u64>,
     tpl: Option<Tpl>,
@@ -196,6 +201,7 @@ fn container(read: &Read) -> Container {
     Container {
         truncated: !read.summary.end_tag(),
         damages: read.summary.damages.count,
+        packed_fault: read.packed_fault,
         lost: read
             .summary
             .lost

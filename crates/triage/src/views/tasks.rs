@@ -32,7 +32,7 @@ pub fn tasks(analysis: &Analysis<'_, '_>, options: &TaskOptions) -> TaskReport {
     });
     let rows = listed.map(|(id, node)| row(analysis, id, node, running.contains(&node.addr)));
     let mut out = TaskReport {
-        gaps: super::gaps(graph.gaps.iter()),
+        gaps: super::gaps(analysis.rt.gaps().iter().chain(&graph.gaps)),
         ..TaskReport::default()
     };
     for row in rows.filter(|r| matches(r, &options.filters)) {
