@@ -318,7 +318,7 @@ pub(crate) struct OutputArgs {
     /// Text for people or JSON for programs
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
-    /// Write to FILE instead of the standard output; an existing file is kept
+    /// Write to FILE, readable by you alone, instead of the standard output; an existing file is kept
     #[arg(short, long, value_name = "FILE", group = "written")]
     pub(crate) output: Option<PathBuf>,
     /// Replace an existing FILE; never the dump

@@ -4,11 +4,12 @@ use crate::args::CollectArgs;
 use crate::errors::CliError;
 use crate::exit::Exit;
 use crate::interrupt::on_interrupt;
+use crate::new_file::create;
 use crate::progress::Progress;
 use crate::recipe::{self, Recipe};
 use asynctriage_diagnostics::{Client, Error, EventStream, ProcessInfo, Recording, SessionConfig};
 use asynctriage_report::printable;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -412,15 +413,6 @@ fn mebibytes(bytes: u64) -> String {
     format!("{:.2} MiB", bytes as f64 / f64::from(1 << 20))
 }
 
-/// A new file; what it will hold, names of requests among it, is its owner's alone, as a dump is.
-fn create(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
-}
-
 fn exists(path: &Path) -> CliError {
     CliError::new(
         Exit::Usage,
@@ -500,24 +492,5 @@ mod tests {
         the last events of each thread may be missing: the process did not let them be asked for (no)
         next: asynctriage trace x.nettrace
         ");
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn recordings_are_their_owners_alone() {
-        use std::os::unix::fs::PermissionsExt as _;
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("x.nettrace");
-        let mode = create(&path)
-            .unwrap()
-            .metadata()
-            .unwrap()
-            .permissions()
-            .mode();
-        assert_eq!(mode & 0o777, 0o600);
-        assert_eq!(
-            create(&path).unwrap_err().kind(),
-            io::ErrorKind::AlreadyExists
-        );
     }
 }

@@ -10,6 +10,7 @@ mod errors;
 mod exit;
 mod filter;
 mod interrupt;
+mod new_file;
 mod observe;
 mod output;
 mod progress;

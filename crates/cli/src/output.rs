@@ -3,9 +3,10 @@
 use crate::args::{Color, OutputArgs};
 use crate::errors::CliError;
 use crate::exit::Exit;
+use crate::new_file::{self, Existing, Present};
 use anstream::{AutoStream, ColorChoice};
 use asynctriage_report::TextOptions;
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -16,7 +17,7 @@ const COLUMNS: usize = 100;
 #[derive(Debug)]
 pub(crate) struct Destination {
     file: Option<PathBuf>,
-    replace: bool,
+    existing: Existing,
     color: ColorChoice,
 }
 
@@ -34,7 +35,7 @@ impl Destination {
         };
         Ok(Self {
             file: args.output.clone(),
-            replace: args.force,
+            existing: existing(args),
             color,
         })
     }
@@ -44,7 +45,7 @@ impl Destination {
         check(file, input, args.force)?;
         Ok(Self {
             file: Some(file.to_owned()),
-            replace: args.force,
+            existing: existing(args),
             color: ColorChoice::Never,
         })
     }
@@ -113,12 +114,7 @@ impl Destination {
                 _ => Ok(()),
             };
         };
-        let written = if self.replace {
-            replace(file, fill)
-        } else {
-            create(file, fill)
-        };
-        written.map_err(|e| {
+        new_file::write(file, self.existing, fill).map_err(|e| {
             let message = format!("cannot write {}", file.display());
             CliError::new(
                 Exit::Usage,
@@ -134,19 +130,33 @@ fn check(file: &Path, dump: &Path, force: bool) -> Result<(), CliError> {
     if is_same(file, dump) {
         return Err(is_input(file));
     }
-    if file.is_dir() {
-        let message = format!("{} is a directory", file.display());
-        return Err(CliError::new(Exit::Usage, message, "name a file in it"));
-    }
-    if file.is_file() && !force {
-        let message = format!("{} exists already", file.display());
-        return Err(CliError::new(
-            Exit::Usage,
-            message,
+    let (what, remedy) = match new_file::present(file) {
+        Present::Nothing | Present::Device => return Ok(()),
+        Present::File if force => return Ok(()),
+        Present::File => (
+            "exists already",
             "name another file, or add --force to replace it",
-        ));
+        ),
+        Present::Folder => ("is a directory", "name a file in it"),
+        Present::Link => (
+            "is a link, which is not followed",
+            "name the file that it leads to, or leave -o away for the standard output",
+        ),
+        Present::Other => (
+            "is a pipe, a socket or a disk",
+            "name a file, or leave -o away and redirect the standard output",
+        ),
+    };
+    let message = format!("{} {what}", file.display());
+    Err(CliError::new(Exit::Usage, message, remedy))
+}
+
+fn existing(args: &OutputArgs) -> Existing {
+    if args.force {
+        Existing::Replace
+    } else {
+        Existing::Keep
     }
-    Ok(())
 }
 
 fn is_input(file: &Path) -> CliError {
@@ -180,43 +190,4 @@ fn is_same_inode(a: &Path, b: &Path) -> bool {
 #[cfg(not(unix))]
 fn is_same_inode(_: &Path, _: &Path) -> bool {
     false
-}
-
-/// Writes a file that did not exist, whole or not at all; a device such as `/dev/null` is written to as well.
-pub(crate) fn create(
-    file: &Path,
-    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> io::Result<()> {
-    let is_device = fs::metadata(file).is_ok_and(|m| !m.is_file());
-    let new = OpenOptions::new()
-        .write(true)
-        .create_new(!is_device)
-        .open(file)?;
-    let mut out = BufWriter::new(new);
-    let written = fill(&mut out).and_then(|()| out.flush());
-    if written.is_err() && !is_device {
-        // half a report is worse than none; when it cannot be removed, the first error is still the one to tell
-        let _ = fs::remove_file(file);
-    }
-    written
-}
-
-/// Writes beside the old file and then takes its place, so that there is a whole file at any time.
-fn replace(file: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    if !fs::metadata(file).is_ok_and(|m| m.is_file()) {
-        return create(file, fill);
-    }
-    let target = fs::canonicalize(file)?;
-    let mut name = target.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.tmp", std::process::id()));
-    let beside = target.with_file_name(name);
-    create(&beside, fill)?;
-    let moved = File::open(&beside)
-        .and_then(|f| f.sync_all())
-        .and_then(|()| fs::rename(&beside, &target));
-    if moved.is_err() {
-        // as in `create`
-        let _ = fs::remove_file(&beside);
-    }
-    moved
 }

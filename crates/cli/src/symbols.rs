@@ -6,7 +6,7 @@
 use crate::args::{AddArgs, SymbolsAction, SymbolsArgs};
 use crate::errors::CliError;
 use crate::exit::Exit;
-use crate::output::create;
+use crate::new_file::{self, Existing};
 use asynctriage_clr::{ImageFile, PointLists};
 use asynctriage_report::printable;
 use std::ffi::OsStr;
@@ -54,7 +54,8 @@ fn add(args: &AddArgs) -> Result<String, CliError> {
     );
     if let Some(file) = &args.into {
         let bytes = PointLists::file(&images).map_err(|e| cannot_write(file, e))?;
-        create(file, |out| out.write_all(&bytes)).map_err(|e| cannot_write(file, e))?;
+        new_file::write(file, Existing::Keep, |out| out.write_all(&bytes))
+            .map_err(|e| cannot_write(file, e))?;
         let file = printable(&file.display().to_string());
         return Ok(format!("{found} in {file}\n"));
     }
@@ -65,7 +66,7 @@ fn add(args: &AddArgs) -> Result<String, CliError> {
         let file = folder.join(file_name(image));
         let bytes =
             PointLists::file(std::slice::from_ref(image)).map_err(|e| cannot_write(&file, e))?;
-        match create(&file, |out| out.write_all(&bytes)) {
+        match new_file::write(&file, Existing::Keep, |out| out.write_all(&bytes)) {
             Ok(()) => {}
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists && is_list(&file) => {
                 known = known.saturating_add(1);

@@ -136,6 +136,38 @@ fn existing_files_and_the_dump_are_kept() {
     );
 }
 
+#[cfg(unix)]
+#[test]
+fn reports_are_their_users_alone_and_go_into_no_link_or_pipe() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let folder = folder("alone");
+    let dump = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdumps/chain-10.0.15.dmp.gz");
+    let dump = dump.to_str().expect("a path");
+    std::fs::write(folder.join("open"), "old").expect("writable");
+    let new = run_in(&folder, &[dump, "-o", "new"]);
+    let replaced = run_in(&folder, &[dump, "-o", "open", "--force"]);
+    assert!(new.status.success() && replaced.status.success());
+    for file in ["new", "open"] {
+        let file = std::fs::metadata(folder.join(file)).expect("written");
+        assert_eq!(file.permissions().mode() & 0o777, 0o600);
+    }
+    symlink("open", folder.join("link")).expect("writable");
+    symlink("nowhere", folder.join("dangling")).expect("writable");
+    let made = Command::new("mkfifo").arg(folder.join("pipe")).status();
+    assert!(made.expect("mkfifo starts").success());
+    let cases: [&[&str]; 4] = [
+        &["x.dmp", "-o", "link", "--force"],
+        &["x.dmp", "-o", "dangling"],
+        &["x.dmp", "-o", "pipe"],
+        &["x.dmp", "-o", "pipe", "--force"],
+    ];
+    let all: Vec<String> = cases
+        .iter()
+        .map(|args| format!("$ {}\n{}", args.join(" "), shown(&run_in(&folder, args))))
+        .collect();
+    insta::assert_snapshot!(all.join("\n"));
+}
+
 #[test]
 fn a_dump_comes_through_a_pipe() {
     let folder = folder("piped");

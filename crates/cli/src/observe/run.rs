@@ -3,9 +3,9 @@
 use crate::collect::{pump, refused};
 use crate::errors::CliError;
 use crate::exit::Exit;
+use crate::new_file;
 use asynctriage_diagnostics::{Announced, Client, Error, ProcessInfo, ReversePort, SessionConfig};
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -230,7 +230,7 @@ struct Recording {
 
 fn begin(client: &Client, record: &Record) -> Result<Recording, CliError> {
     let mut events = client.record(&record.config).map_err(refused)?.events;
-    let mut file = File::create_new(&record.file).map_err(|e| cannot_write(&record.file, e))?;
+    let mut file = new_file::create(&record.file).map_err(|e| cannot_write(&record.file, e))?;
     let wanted = Arc::new(AtomicBool::new(true));
     let (send, copied) = channel();
     let still = Arc::clone(&wanted);
