@@ -240,7 +240,8 @@ layouts! {
     GenericsLayout = "GenericsDictInfo" { dictionaries = "NumDicts", arguments = "NumTypeArgs" }
     ModuleLayout = "Module" {
         pe_assembly = "PEAssembly", type_map = "TypeDefToMethodTableMap"; local_module = "DomainLocalModule",
-        method_map = "MethodDefToDescMap", field_map = "FieldDefToDescMap"
+        method_map = "MethodDefToDescMap", field_map = "FieldDefToDescMap",
+        emitted = "DynamicMetadata", emitted_buffer = "DynamicMetadataBuffer"
     }
     LookupMapLayout = "ModuleLookupMap" { next = "Next", table = "TableData", count = "Count", flags = "SupportedFlagsMask" }
     PeAssemblyLayout = "PEAssembly" { image = "PEImage" }
@@ -276,7 +277,7 @@ layouts! {
     MethodDescLayout = "MethodDesc" { row = "Flags3AndTokenRemainder", chunk_index = "ChunkIndex", flags = "Flags" }
     ChunkLayout = "MethodDescChunk" { method_table = "MethodTable", row = "FlagsAndTokenRange", head = "HeadSize", next = "Next" }
     InstantiatedLayout = "InstantiatedMethodDesc" { args = "PerInstInfo", count = "NumGenericArgs" }
-    DynamicMethodLayout = "DynamicMethodDesc" { name = "MethodName" }
+    DynamicMethodLayout = "DynamicMethodDesc" { flags = "ExtendedFlags", name = "MethodName" }
 }
 
 /// All layouts that the readers of this crate use, resolved once.

@@ -1,5 +1,7 @@
 //! Managed modules: where their metadata is, and what they are called.
 
+mod emitted;
+
 use crate::absent::Absent;
 use crate::runtime::Runtime;
 use asynctriage_dump::{Addr, Memory};
@@ -113,6 +115,7 @@ impl<'d> Runtime<'d> {
     fn read_module(&self, addr: Addr) -> Module<'d> {
         let image = self.module_image(addr);
         let place = image.as_ref().and_then(PeImage::metadata);
+        let place = place.or_else(|| self.emitted_metadata(addr));
         let metadata = place.and_then(|(start, len)| {
             let source = DumpSource {
                 place: Place::Dump(self.memory, start),

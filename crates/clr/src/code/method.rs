@@ -20,8 +20,6 @@ pub(super) const IMPL_ASYNC: u16 = 0x2000;
 const MAX_METHOD_ARGS: u64 = 64;
 /// What names of lambdas end with.
 pub(super) const LAMBDA: &str = " lambda";
-/// The longest name of a dynamic method that is read.
-const MAX_NAME: u64 = 1024;
 
 /// What kind of method a MethodDesc describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,8 +28,10 @@ pub enum MethodKind {
     Defined,
     /// The same with generic arguments of its own.
     Instantiated,
-    /// Made at run time: a stub of the runtime, or a DynamicMethod.
+    /// A DynamicMethod: the program or a library emitted it, as compiled expressions and regular expressions do.
     Dynamic,
+    /// A stub that the runtime emitted, between two kinds of code.
+    Stub,
 }
 
 /// A method.
@@ -43,7 +43,7 @@ pub struct MethodRef {
     pub owner: Addr,
     /// Module of its type.
     pub module: Addr,
-    /// Row of its definition in the module's metadata; 0 for dynamic methods.
+    /// Row of its definition in the module's metadata; 0 for dynamic methods and stubs.
     pub rid: u32,
     /// What kind of method it is.
     pub kind: MethodKind,
@@ -64,7 +64,7 @@ impl Runtime<'_> {
         let chunk = desc.back(index.wrapping_mul(UNIT).wrapping_add(o.chunk.head));
         let owner = self.ty(m.ptr(chunk + o.chunk.method_table)?)?;
         let kind = match m.u16(desc + o.method_desc.flags)? & KIND_MASK {
-            KIND_DYNAMIC => MethodKind::Dynamic,
+            KIND_DYNAMIC => self.dynamic_kind(desc),
             KIND_INSTANTIATED => MethodKind::Instantiated,
             _ => MethodKind::Defined,
         };
@@ -74,10 +74,9 @@ impl Runtime<'_> {
             desc,
             owner: owner.mt,
             module: owner.module,
-            rid: if kind == MethodKind::Dynamic {
-                0
-            } else {
-                high << ROW_BITS | low
+            rid: match kind {
+                MethodKind::Dynamic | MethodKind::Stub => 0,
+                _ => high << ROW_BITS | low,
             },
             kind,
         })
@@ -130,10 +129,8 @@ impl Runtime<'_> {
     }
 
     pub(super) fn make_method_name(&self, method: &MethodRef) -> String {
-        if method.kind == MethodKind::Dynamic {
-            return self
-                .dynamic_name(method.desc)
-                .unwrap_or_else(|| format!("dynamic method {}", method.desc));
+        if matches!(method.kind, MethodKind::Dynamic | MethodKind::Stub) {
+            return self.dynamic_name(method);
         }
         self.defined_name(method).unwrap_or_else(|| {
             let module = self.module(method.module);
@@ -144,13 +141,6 @@ impl Runtime<'_> {
             };
             format!("{of}!0x06{:06x}", method.rid)
         })
-    }
-
-    fn dynamic_name(&self, desc: Addr) -> Option<String> {
-        let text = self.memory.ptr(desc + self.offsets.dynamic_method.name)?;
-        self.memory
-            .c_str(text, MAX_NAME)
-            .filter(|name| !name.is_empty())
     }
 
     fn defined_name(&self, method: &MethodRef) -> Option<String> {

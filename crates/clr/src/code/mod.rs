@@ -1,6 +1,7 @@
 //! From a code address to its method: code ranges, compiled code of the JIT, ReadyToRun images, MethodDescs.
 
 mod debug_info;
+mod dynamic;
 mod entry_points;
 mod exact;
 mod functions;

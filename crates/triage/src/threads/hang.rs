@@ -115,7 +115,7 @@ impl ThreadFacts {
     pub(crate) fn computes(&self) -> bool {
         let top = self.frames.first();
         let runs = |(frame, name): &(StackFrame, Arc<str>)| {
-            frame.method.kind != MethodKind::Dynamic && !name.starts_with("Interop.")
+            frame.method.kind != MethodKind::Stub && !name.starts_with("Interop.")
         };
         !self.is_guessed() && self.wait.is_none() && !self.thread.in_wait() && top.is_some_and(runs)
     }
@@ -140,7 +140,7 @@ impl ThreadFacts {
     pub(crate) fn own_method(&self) -> Option<(OnStack<'_>, bool)> {
         let mut generated = false;
         for (frame, name) in &self.frames {
-            if frame.method.kind == MethodKind::Dynamic {
+            if matches!(frame.method.kind, MethodKind::Dynamic | MethodKind::Stub) {
                 generated = true;
             } else if !is_framework_name(name) {
                 return Some((OnStack::new(frame, name), generated));
