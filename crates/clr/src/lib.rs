@@ -53,11 +53,11 @@ pub use heap::{
 pub use layout::{Layout, MissingField};
 pub use locks::{Block, BlockKind, Lock};
 pub use modules::{DumpSource, Module};
-pub use native::NativeFrame;
+pub use native::{NativeFrame, StackBreak};
 pub use objects::Place;
 pub use roots::{RootCounts, Roots};
 pub use runtime::{Globals, Runtime, RuntimeError};
-pub use stack::{FrameSource, StackFrame};
+pub use stack::{FrameSource, Stack, StackFrame};
 pub use statics::StaticReference;
 pub use support::{SELF_CHECKS, Supported, refused, supported};
 pub use threads::Thread;

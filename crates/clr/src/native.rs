@@ -11,8 +11,11 @@ use asynctriage_dump::{Addr, Arch, Dump, Memory, ThreadSnapshot};
 use asynctriage_image::unwind::Unwinder;
 use compiled::CompiledImages;
 use image::{Format, Image};
+use rustc_hash::FxHashMap;
+use std::sync::RwLock;
 
 pub(crate) use compiled::CompiledImage;
+pub use walk::StackBreak;
 pub(crate) use walk::Step;
 
 /// Native frames of one thread that are named.
@@ -28,6 +31,8 @@ pub(crate) struct Native<'d> {
     /// By their begins.
     images: Vec<Image>,
     compiled: CompiledImages,
+    sites: RwLock<FxHashMap<Addr, walk::Site>>,
+    budget: walk::Budget,
 }
 
 /// A frame that is not managed code.
@@ -78,6 +83,8 @@ impl<'d> Native<'d> {
             unwinder: Unwinder::new(memory, is_arm64, dump.code_mask, elf),
             images,
             compiled: CompiledImages::default(),
+            sites: RwLock::default(),
+            budget: walk::Budget::default(),
         }
     }
 

@@ -1,20 +1,21 @@
 //! Managed frames of a thread.
 //!
-//! Exact steps lead from the registers through native code to managed code and on, where the dump holds the unwind tables
-//! of the native images, and on Windows of ReadyToRun images. Else frame pointers are followed: JIT and ReadyToRun code and
-//! the runtime itself keep them on Linux, the C library does not, so the chain is looked for from the stack pointer upwards.
-//! Where no chain is found, and on Windows, where no code keeps frame pointers, every word of the stack that may be a return address into managed code counts as a frame.
+//! Exact steps lead from the registers through native code to managed code and on: each is proved by the unwind tables of
+//! the image, or by what the JIT keeps beside its code. Where that breaks off, frame pointers are followed on Linux. Not
+//! all code keeps them, the C library and ReadyToRun code among them: a chain may pass over frames, and is looked for from
+//! the stack pointer upwards. Where no chain is found, and on Windows, where no code keeps frame pointers, every word of
+//! the stack that may be a return address into managed code counts as a frame.
 
 mod scan;
 
 use crate::code::MethodRef;
-use crate::native::Step;
+use crate::native::{StackBreak, Step};
 use crate::runtime::Runtime;
 use crate::threads::Thread;
 use asynctriage_dump::{Addr, Os};
 
 /// Frames of one thread that are listed.
-const MAX_FRAMES: usize = 256;
+const MAX_FRAMES: usize = 1 << 18;
 /// Links of one chain, native ones among them.
 const MAX_LINKS: usize = 4096;
 /// The largest frame that is believed.
@@ -62,16 +63,31 @@ fn exact(step: &Step) -> Option<StackFrame> {
     })
 }
 
+/// The stack of a thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stack {
+    /// Its managed frames, innermost first; native ones are passed over.
+    pub frames: Vec<StackFrame>,
+    /// Where the way from frame to frame could not be proved: none when all frames are exact down to the thread's begin.
+    pub breaks: Vec<StackBreak>,
+}
+
 impl Runtime<'_> {
     /// The managed frames of a thread, innermost first; native ones are passed over.
     #[must_use]
     pub fn stack_frames(&self, thread: &Thread) -> Vec<StackFrame> {
+        self.stack(thread).frames
+    }
+
+    /// The managed frames of a thread, and where the way to them breaks off.
+    #[must_use]
+    pub fn stack(&self, thread: &Thread) -> Stack {
         let walk = self.walk(thread);
         let mut frames: Vec<StackFrame> = walk.steps.iter().filter_map(exact).collect();
         if walk.steps.is_empty() {
             frames.extend(self.running_frame(thread));
         }
-        if let Some((start, end)) = thread.stack.filter(|_| !walk.is_whole) {
+        if let Some((start, end)) = thread.stack.filter(|_| walk.is_open) {
             // when no table led to managed code, the whole stack is searched
             let is_lost = !walk.met_managed_code();
             let from = if is_lost { start } else { walk.beyond };
@@ -86,7 +102,10 @@ impl Runtime<'_> {
             frames.append(&mut further);
         }
         frames.truncate(MAX_FRAMES);
-        frames
+        Stack {
+            frames,
+            breaks: walk.breaks,
+        }
     }
 
     /// The managed method that a thread's instruction pointer stands in.

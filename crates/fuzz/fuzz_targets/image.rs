@@ -3,8 +3,8 @@
 
 use asynctriage_dump::{Addr, AddressSpace, Memory, X64Registers};
 use asynctriage_image::elf::ElfImage;
-use asynctriage_image::pe::{PeImage, PeLayout};
-use asynctriage_image::unwind::WindowsFrames;
+use asynctriage_image::pe::{Covering, PeImage, PeLayout};
+use asynctriage_image::unwind::{Break, Rules, Unwinder, X64Frames};
 use asynctriage_image::version_text;
 use libfuzzer_sys::fuzz_target;
 
@@ -46,11 +46,17 @@ fn walk(memory: &dyn Memory, image: &PeImage) {
             ..X64Registers::default()
         };
         registers.general = [image.base.0; 16];
-        let covering = |ip: Addr| {
-            let rva = u32::try_from(ip.since(image.base)?).ok()?;
-            table.covering(memory, rva)
+        let held = table.held(memory);
+        let rules = |ip: Addr| {
+            let rva = ip.since(image.base).and_then(|d| u32::try_from(d).ok());
+            let covering = rva.and_then(|rva| table.covering_in(memory, &held, rva));
+            match covering.ok_or(Break::NoTable)? {
+                Covering::Function(function) => Ok(Rules::Codes(function)),
+                Covering::Nothing => Ok(Rules::Return),
+            }
         };
-        let frames = WindowsFrames::new(memory, &registers, covering);
+        let unwinder = Unwinder::new(memory, false, u64::MAX, std::iter::empty());
+        let frames = X64Frames::new(&unwinder, &registers, rules);
         let _ = frames.take(256).count();
     }
 }

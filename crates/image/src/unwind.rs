@@ -1,35 +1,104 @@
 //! The way from a function to its caller, by the tables that compilers leave for exceptions.
 //!
-//! ELF images on x64 and arm64: `.eh_frame`, found through `PT_GNU_EH_FRAME`; it is mapped, so dumps hold it where they
-//! hold the image's read-only pages. Code of no image is taken to keep frame pointers, as the JIT's does.
-//!
-//! Windows on x64: [`WindowsFrames`]. There managed code keeps no frame pointers, and has entries like native code.
+//! Native code of ELF images: `.eh_frame`, which is mapped, so dumps hold it where they hold the image's read-only pages.
+//! Native code of Windows, and managed code everywhere: `UNWIND_INFO` (x64). A step that no table proves is not taken.
 
-mod entries;
-mod epilogue;
-mod windows;
+mod dwarf;
+mod table;
+mod walk_arm64;
+mod x64;
 
 use crate::elf::ElfImage;
-use asynctriage_dump::{Addr, Memory, Registers};
-use entries::Entries;
-use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder as _};
-use framehop::{aarch64, x86_64};
+use crate::pe::Function;
+use asynctriage_dump::{Addr, Memory};
+use dwarf::Caller;
 use std::sync::OnceLock;
+use table::Table;
 
-pub use windows::WindowsFrames;
+pub use walk_arm64::Arm64Frames;
+pub use x64::X64Frames;
 
-/// The longest table that is taken; that of libcoreclr.so has 400 KiB.
-const MAX_TABLE: u64 = 64 << 20;
-/// The longest header of a table: an entry of 8 bytes for each function.
-const MAX_HEADER: u64 = 16 << 20;
-/// How every linker begins a header: version 1, pointer to the table as `DW_EH_PE_pcrel | DW_EH_PE_sdata4`, count as
-/// `DW_EH_PE_udata4`, entries as `DW_EH_PE_datarel | DW_EH_PE_sdata4`.
-const HEADER_START: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
 /// `e_machine` of the two architectures.
 const X64: u16 = 62;
 const ARM64: u16 = 183;
 
-/// Unwinds frames of the images that it was given.
+/// A frame on the way out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Where it goes on: the address that the call below returns to, or where the system interrupted it.
+    pub ip: Addr,
+    /// The stack pointer in this frame. On x64 the return address of the call below stands directly under it.
+    pub sp: Addr,
+    /// The frame pointer (rbp, x29) in this frame, where it is known.
+    pub fp: Option<Addr>,
+    /// Whether the frame was interrupted at its address, as the innermost one was, and did not call.
+    pub is_interrupted: bool,
+}
+
+impl Frame {
+    /// An address inside the instruction that the frame stands at: a call that never returns may be the last one of its
+    /// function.
+    #[must_use]
+    pub fn at(&self) -> Addr {
+        if self.is_interrupted {
+            self.ip
+        } else {
+            self.ip.back(1)
+        }
+    }
+}
+
+/// A walk from frame to frame, innermost first, which ends at the root, and where no further step is proved.
+pub trait FrameWalk: Iterator<Item = Frame> {
+    /// How the walk has ended, once it has: at the thread's first function, or why not.
+    #[must_use]
+    fn end(&self) -> Option<Result<(), Break>>;
+}
+
+/// Why a step from a frame to its caller could not be proved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
+pub enum Break {
+    /// Neither an image nor managed code is known at the address.
+    #[error("no code is known there")]
+    NotCode,
+    /// The table that tells it is not in the dump, or the image has none.
+    #[error("its unwind table is not in the dump")]
+    NoTable,
+    /// The table is there, and has nothing for code that calls.
+    #[error("no entry of the unwind table covers it")]
+    NoEntry,
+    /// The entry cannot be followed.
+    #[error("its unwind information is malformed")]
+    BadEntry,
+    /// The instructions of an interrupted function are not in the dump, and it may be about to return.
+    #[error("its instructions are not in the dump")]
+    NoCode,
+    /// A word of the stack is not in the dump.
+    #[error("the dump lacks its stack at {0}")]
+    NoStack(Addr),
+    /// It keeps its frame in a register that nothing has told.
+    #[error("the register of its frame is not known")]
+    UnknownRegister,
+    /// The caller's part of the stack does not lie above its own.
+    #[error("it leads back down the stack")]
+    NotUpwards,
+    /// More frames than are followed.
+    #[error("the stack has more frames than are followed")]
+    TooLong,
+}
+
+/// What tells how code is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rules {
+    /// The codes of a function.
+    Codes(Function),
+    /// Nothing: it calls nothing, and leaves the stack as it was.
+    Return,
+    /// The table of its ELF image.
+    EhFrame,
+}
+
+/// Knows the tables of the ELF images that it was given.
 pub struct Unwinder<'m> {
     memory: &'m dyn Memory,
     arm64: bool,
@@ -37,8 +106,6 @@ pub struct Unwinder<'m> {
     code_mask: u64,
     /// By their begins.
     images: Vec<Covered<'m>>,
-    /// Frame pointers only, for code of no image.
-    bare: Tables<'m>,
 }
 
 /// An image, with its table once a stack leads there: most images are on no stack.
@@ -47,55 +114,13 @@ struct Covered<'m> {
     start: Addr,
     end: Addr,
     /// `None` for one without a table, or of another architecture.
-    tables: OnceLock<Option<(Entries<'m>, Tables<'m>)>>,
-}
-
-enum Tables<'m> {
-    X64(x86_64::UnwinderX86_64<&'m [u8]>),
-    Arm64(aarch64::UnwinderAarch64<&'m [u8]>),
+    table: OnceLock<Option<Table<'m>>>,
 }
 
 impl std::fmt::Debug for Unwinder<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Unwinder")
             .field("images", &self.images.len())
-            .finish_non_exhaustive()
-    }
-}
-
-/// A frame on the way out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame {
-    /// The instruction pointer of the innermost frame, else the address that the call below returns to.
-    pub ip: Addr,
-    /// The stack pointer in this frame. On x64 the return address of the call below stands directly under it.
-    pub sp: Addr,
-}
-
-/// A walk from frame to frame, innermost first, which ends at the root and where tables or stack are missing.
-pub trait FrameWalk: Iterator<Item = Frame> {
-    /// Whether the walk has ended at the thread's first function.
-    #[must_use]
-    fn reached_root(&self) -> bool;
-}
-
-/// The frames of one thread, innermost first; ends at the root, and where the tables or the stack are missing.
-pub struct Frames<'u, 'm> {
-    unwinder: &'u Unwinder<'m>,
-    state: State,
-    next: Option<FrameAddress>,
-    root: bool,
-}
-
-enum State {
-    X64(x86_64::UnwindRegsX86_64, Box<x86_64::CacheX86_64>),
-    Arm64(aarch64::UnwindRegsAarch64, Box<aarch64::CacheAarch64>),
-}
-
-impl std::fmt::Debug for Frames<'_, '_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Frames")
-            .field("next", &self.next)
             .finish_non_exhaustive()
     }
 }
@@ -113,7 +138,7 @@ impl<'m> Unwinder<'m> {
             start: elf.base,
             end: elf.base + elf.size(),
             elf: elf.clone(),
-            tables: OnceLock::new(),
+            table: OnceLock::new(),
         });
         let mut images: Vec<_> = images.collect();
         images.sort_by_key(|i| i.start);
@@ -122,190 +147,39 @@ impl<'m> Unwinder<'m> {
             arm64,
             code_mask,
             images,
-            bare: Tables::new(arm64),
         }
     }
 
-    /// The frames of a thread with these registers.
+    /// Whether an address lies in one of the images.
     #[must_use]
-    pub fn frames(&self, registers: &Registers) -> Frames<'_, 'm> {
-        Frames {
-            unwinder: self,
-            state: match registers {
-                Registers::X64(r) => {
-                    let mut regs =
-                        x86_64::UnwindRegsX86_64::new(r.rip, registers.sp().0, registers.fp().0);
-                    for (name, value) in ORDER.into_iter().zip(r.general) {
-                        regs.set(name, value);
-                    }
-                    State::X64(regs, Box::default())
-                }
-                Registers::Arm64(r) => {
-                    let link = r.x.get(30).copied().unwrap_or_default();
-                    let regs = aarch64::UnwindRegsAarch64::new_with_ptr_auth_mask(
-                        aarch64::PtrAuthMask(self.code_mask),
-                        link,
-                        r.sp,
-                        registers.fp().0,
-                    );
-                    State::Arm64(regs, Box::default())
-                }
-            },
-            next: Some(FrameAddress::InstructionPointer(registers.pc().0)),
-            root: false,
-        }
+    pub fn covers(&self, at: Addr) -> bool {
+        self.image_at(at).is_some()
     }
 
-    /// What tells how code at an address leaves; `None` when nothing does: frame pointers are no rule of native images.
-    fn tables_at(&self, ip: Addr) -> Option<&Tables<'m>> {
-        let behind = self.images.partition_point(|i| i.start <= ip);
-        let image = behind.checked_sub(1).and_then(|i| self.images.get(i));
-        let Some(image) = image.filter(|i| ip < i.end) else {
-            return Some(&self.bare);
+    fn image_at(&self, at: Addr) -> Option<&Covered<'m>> {
+        let behind = self.images.partition_point(|i| i.start <= at);
+        let image = behind.checked_sub(1).and_then(|i| self.images.get(i))?;
+        (at < image.end).then_some(image)
+    }
+
+    /// The caller of a frame in an image.
+    fn leave(
+        &self,
+        at: Addr,
+        link: bool,
+        register: &dyn Fn(u16) -> Option<u64>,
+    ) -> Result<Caller, Break> {
+        let image = self.image_at(at).ok_or(Break::NotCode)?;
+        let read = || Table::read(self.memory, self.arm64, &image.elf);
+        let table = image.table.get_or_init(read).as_ref();
+        let table = table.ok_or(Break::NoTable)?;
+        let row = table.row(at)?;
+        let frame = dwarf::Frame {
+            memory: self.memory,
+            frames: &table.frames,
+            register,
         };
-        let read = || Tables::of(self.memory, self.arm64, &image.elf);
-        let (entries, tables) = image.tables.get_or_init(read).as_ref()?;
-        entries
-            .lead_out_of(ip.0.wrapping_sub(image.elf.bias))
-            .then_some(tables)
-    }
-}
-
-impl<'m> Tables<'m> {
-    fn new(arm64: bool) -> Self {
-        if arm64 {
-            Self::Arm64(aarch64::UnwinderAarch64::new())
-        } else {
-            Self::X64(x86_64::UnwinderX86_64::new())
-        }
-    }
-
-    fn of(memory: &'m dyn Memory, arm64: bool, image: &ElfImage) -> Option<(Entries<'m>, Self)> {
-        let table = Table::find(memory, image)?;
-        let linked = |at: Addr| at.0.wrapping_sub(image.bias);
-        let entries = Entries::read(
-            (linked(table.header_at), table.header),
-            (linked(table.frames_at), table.frames),
-        )?;
-        let module = table.module(image);
-        let mut tables = Self::new(arm64);
-        match (&mut tables, image.machine) {
-            (Self::X64(u), X64) => u.add_module(module),
-            (Self::Arm64(u), ARM64) => u.add_module(module),
-            _ => return None,
-        }
-        Some((entries, tables))
-    }
-}
-
-/// The registers in the order of [`asynctriage_dump::X64Registers::general`].
-const ORDER: [x86_64::Reg; 16] = {
-    use x86_64::Reg as R;
-    [
-        R::RAX,
-        R::RCX,
-        R::RDX,
-        R::RBX,
-        R::RSP,
-        R::RBP,
-        R::RSI,
-        R::RDI,
-        R::R8,
-        R::R9,
-        R::R10,
-        R::R11,
-        R::R12,
-        R::R13,
-        R::R14,
-        R::R15,
-    ]
-};
-
-impl FrameWalk for Frames<'_, '_> {
-    fn reached_root(&self) -> bool {
-        self.root
-    }
-}
-
-impl Iterator for Frames<'_, '_> {
-    type Item = Frame;
-
-    fn next(&mut self) -> Option<Frame> {
-        let address = self.next.take()?;
-        let frame = Frame {
-            ip: Addr(address.address()),
-            sp: Addr(match &self.state {
-                State::X64(regs, _) => regs.sp(),
-                State::Arm64(regs, _) => regs.sp(),
-            }),
-        };
-        let memory = self.unwinder.memory;
-        let mut read = |at: u64| memory.u64(Addr(at)).ok_or(());
-        let tables = self.unwinder.tables_at(Addr(address.address_for_lookup()));
-        let Some(tables) = tables else {
-            return Some(frame);
-        };
-        let up = match (tables, &mut self.state) {
-            (Tables::X64(tables), State::X64(regs, cache)) => {
-                tables.unwind_frame(address, regs, cache, &mut read)
-            }
-            (Tables::Arm64(tables), State::Arm64(regs, cache)) => {
-                tables.unwind_frame(address, regs, cache, &mut read)
-            }
-            _ => return Some(frame),
-        };
-        self.root = up == Ok(None);
-        self.next = up
-            .ok()
-            .flatten()
-            .and_then(FrameAddress::from_return_address);
-        Some(frame)
-    }
-}
-
-/// The two parts of an image's table.
-struct Table<'m> {
-    header_at: Addr,
-    header: &'m [u8],
-    frames_at: Addr,
-    frames: &'m [u8],
-}
-
-impl<'m> Table<'m> {
-    fn find(memory: &'m dyn Memory, image: &ElfImage) -> Option<Self> {
-        let (header_at, len) = image.eh_frame_hdr?;
-        let header = memory.slice(header_at, len.min(MAX_HEADER))?;
-        let pointer = *header.get(4..)?.first_chunk()?;
-        if !header.starts_with(&HEADER_START) {
-            return None;
-        }
-        let frames_at = (header_at + 4) + i64::from(i32::from_le_bytes(pointer)).cast_unsigned();
-        // its length stands nowhere in what is mapped: it ends at the latest with its segment
-        let segment = image.segments.iter().find(|s| s.contains(frames_at))?;
-        let room = (segment.addr + segment.mem_size).since(frames_at)?;
-        let len = room.min(memory.run(frames_at)).min(MAX_TABLE);
-        Some(Self {
-            header_at,
-            header,
-            frames_at,
-            frames: memory.slice(frames_at, len).filter(|f| !f.is_empty())?,
-        })
-    }
-
-    fn module(&self, image: &ElfImage) -> Module<&'m [u8]> {
-        let linked = |at: Addr, bytes: &[u8]| {
-            let start = at.0.wrapping_sub(image.bias);
-            start..start.saturating_add(bytes.len() as u64)
-        };
-        let sections = ExplicitModuleSectionInfo {
-            eh_frame_hdr_svma: Some(linked(self.header_at, self.header)),
-            eh_frame_hdr: Some(self.header),
-            eh_frame_svma: Some(linked(self.frames_at, self.frames)),
-            eh_frame: Some(self.frames),
-            ..ExplicitModuleSectionInfo::default()
-        };
-        let range = image.base.0..(image.base + image.size()).0;
-        Module::new(String::new(), range, image.bias, sections)
+        frame.leave(&row, link)
     }
 }
 
@@ -368,40 +242,47 @@ mod tests {
         words.iter().flat_map(|w| w.to_le_bytes()).collect()
     }
 
-    fn registers() -> Registers {
+    fn registers() -> X64Registers {
         let mut general = [0; 16];
         general[4] = STACK;
         general[5] = STACK + 8 * 10;
-        Registers::X64(X64Registers {
+        X64Registers {
             general,
             rip: BASE + FUNCTION as u64 + 0x10,
             ..X64Registers::default()
-        })
+        }
     }
 
-    fn walk(memory: &Pieces) -> (Vec<(u64, u64)>, bool) {
+    /// The frames, and how the walk ended.
+    type Walked = (Vec<(u64, u64)>, Option<Result<(), Break>>);
+
+    fn walk(memory: &Pieces) -> Walked {
         let image = ElfImage::parse(memory, Addr(BASE)).expect("the library is whole");
         let unwinder = Unwinder::new(memory, false, u64::MAX, std::iter::once(&image));
-        let mut frames = unwinder.frames(&registers());
+        let rules = |at: Addr| match unwinder.covers(at) {
+            true => Ok(Rules::EhFrame),
+            false => Err(Break::NotCode),
+        };
+        let mut frames = X64Frames::new(&unwinder, &registers(), rules);
         let mut all = Vec::new();
         while let Some(frame) = frames.next().filter(|_| all.len() < 100) {
             all.push((frame.ip.0, frame.sp.0));
         }
-        (all, frames.reached_root())
+        (all, frames.end())
     }
 
     #[test]
-    fn tables_lead_out_of_images_and_frame_pointers_out_of_other_code() {
+    fn tables_lead_out_of_images_and_nothing_out_of_other_code() {
         let memory = Pieces::default().with(BASE, image()).with(STACK, stack());
-        let (frames, root) = walk(&memory);
-        let expected = [
-            (BASE + 0x210, STACK),
-            (0x5000_0010, STACK + 0x30),
-            (0x5000_0020, STACK + 8 * 12),
-            (0x5000_0030, STACK + 8 * 22),
-        ];
-        assert_eq!(frames, expected);
-        assert!(root);
+        let expected = vec![(BASE + 0x210, STACK), (0x5000_0010, STACK + 0x30)];
+        assert_eq!(walk(&memory), (expected, Some(Err(Break::NotCode))));
+    }
+
+    /// What ends the walk at the first frame.
+    fn breaks(memory: &Pieces) -> Break {
+        let (frames, end) = walk(memory);
+        assert_eq!(frames, [(BASE + 0x210, STACK)]);
+        end.unwrap().unwrap_err()
     }
 
     #[test]
@@ -409,7 +290,31 @@ mod tests {
         let mut bytes = image();
         bytes[HEADER + 1] = 0xff;
         let memory = Pieces::default().with(BASE, bytes).with(STACK, stack());
-        assert_eq!(walk(&memory), (vec![(BASE + 0x210, STACK)], false));
+        assert_eq!(breaks(&memory), Break::NoTable);
+    }
+
+    #[test]
+    fn a_frame_may_have_no_caller() {
+        let mut bytes = image();
+        // the return address is undefined
+        put(&mut bytes, FRAMES + 40, &[0x0010_0700]);
+        let memory = Pieces::default().with(BASE, bytes).with(STACK, stack());
+        assert_eq!(walk(&memory), (vec![(BASE + 0x210, STACK)], Some(Ok(()))));
+    }
+
+    #[test]
+    fn registers_that_no_rule_can_tell_are_not_taken_for_others() {
+        let mut bytes = image();
+        // CFA is r10 + 8, and nobody told r10 of a frame that was called; here it is told
+        put(&mut bytes, FRAMES + 40, &[0x080a_0c00]);
+        let memory = Pieces::default()
+            .with(BASE, bytes.clone())
+            .with(STACK, stack());
+        assert_eq!(breaks(&memory), Break::NoStack(Addr(0)));
+        // the return address is what r17 holds
+        put(&mut bytes, FRAMES + 40, &[0x1110_0900]);
+        let memory = Pieces::default().with(BASE, bytes).with(STACK, stack());
+        assert_eq!(breaks(&memory), Break::UnknownRegister);
     }
 
     #[test]
@@ -424,22 +329,23 @@ mod tests {
         let memory = Pieces::default().with(STACK, stack);
         let mut x = [0; 31];
         (x[29], x[30]) = (STACK + 8 * 10, signed(0x5000_0010));
-        let registers = Registers::Arm64(Arm64Registers {
+        let registers = Arm64Registers {
             x,
             sp: STACK,
             pc: 0x5000_0004,
             ..Arm64Registers::default()
-        });
+        };
         let mask = u64::MAX >> 16;
         let unwinder = Unwinder::new(&memory, true, mask, std::iter::empty());
-        let ips: Vec<u64> = unwinder.frames(&registers).map(|f| f.ip.0).collect();
+        let frames = Arm64Frames::new(&unwinder, &registers);
+        let ips: Vec<u64> = frames.map(|f| f.ip.0).collect();
         assert_eq!(ips, [0x5000_0004, 0x5000_0020, 0x5000_0030]);
     }
 
     #[test]
     fn a_missing_stack_ends_the_walk() {
         let memory = Pieces::default().with(BASE, image());
-        assert_eq!(walk(&memory), (vec![(BASE + 0x210, STACK)], false));
+        assert_eq!(breaks(&memory), Break::NoStack(Addr(STACK + 0x28)));
     }
 
     #[test]
@@ -449,7 +355,7 @@ mod tests {
         put(&mut bytes, FRAMES + 24, &[20]);
         put(&mut bytes, FRAMES + 40, &[0x2f03_0f00, 0x0000_fffd]);
         let memory = Pieces::default().with(BASE, bytes).with(STACK, stack());
-        assert_eq!(walk(&memory), (vec![(BASE + 0x210, STACK)], false));
+        assert_eq!(breaks(&memory), Break::BadEntry);
     }
 
     #[test]
@@ -457,7 +363,7 @@ mod tests {
         let mut bytes = image();
         put(&mut bytes, FRAMES + 40, &[0x2f03_0f00]);
         let memory = Pieces::default().with(BASE, bytes).with(STACK, stack());
-        assert_eq!(walk(&memory), (vec![(BASE + 0x210, STACK)], false));
+        assert_eq!(breaks(&memory), Break::BadEntry);
     }
 
     #[test]
@@ -465,7 +371,7 @@ mod tests {
         let mut bytes = image();
         put(&mut bytes, FRAMES + 36, &[0x8]);
         let memory = Pieces::default().with(BASE, bytes).with(STACK, stack());
-        assert_eq!(walk(&memory), (vec![(BASE + 0x210, STACK)], false));
+        assert_eq!(breaks(&memory), Break::NoEntry);
     }
 
     proptest! {

@@ -1,30 +1,89 @@
-//! Which parts of the JIT's code belong to a method (x64): entries like those of images' function tables, behind the
-//! method's header. On Windows they also tell how to leave it.
+//! Which function has an instruction of managed code (x64), and with that how to leave it: entries like those of images'
+//! function tables, behind the header of each of the JIT's methods, and in one table for each ReadyToRun image.
 
-use super::range::CodeKind;
+use super::range::{Code, CodeKind};
 use crate::runtime::Runtime;
 use asynctriage_dump::{Addr, Memory};
-use asynctriage_image::pe::{Covering, Function};
+use asynctriage_image::pe::{Covering, Function, FunctionTable};
+use asynctriage_image::r2r::ReadyToRun;
+use std::ops::Range;
+use std::sync::Arc;
 
 /// Parts of one method that are looked at: its body, and a handler each.
-const MAX_PARTS: u32 = 256;
+const MAX_PARTS: u32 = 4096;
+
+/// The functions of a ReadyToRun image.
+#[derive(Clone, Debug)]
+pub(crate) struct CompiledFunctions {
+    table: FunctionTable,
+    /// The entries that are in the dump.
+    held: Vec<Range<u32>>,
+}
+
+impl CompiledFunctions {
+    /// What has the instruction at an address; `None` when the dump lacks the entries that tell.
+    pub(crate) fn covering(&self, memory: &dyn Memory, at: Addr) -> Option<Covering> {
+        let rva = u32::try_from(at.since(self.table.base())?).ok()?;
+        self.table.covering_in(memory, &self.held, rva)
+    }
+}
 
 impl Runtime<'_> {
-    /// What of its method has the instruction at an address of the JIT's code (x64; on Windows 8.0 to 10.0). The numbers
-    /// of a part are distances from the begin of the code range. `None` where that is not known: for code of images, where
-    /// the layouts lack the entries, and where the dump does.
-    pub(crate) fn jit_covering(&self, at: Addr) -> Option<Covering> {
-        let CodeKind::Jit { header } = self.code_at(at)?.kind else {
-            return None;
-        };
+    /// What has the instruction at an address of managed code; `None` when the dump lacks the entries that tell.
+    pub(crate) fn managed_covering(&self, at: Addr, code: &Code) -> Option<Covering> {
+        match code.kind {
+            CodeKind::Jit { header } => self.jit_covering(at, code.start, header),
+            CodeKind::ReadyToRun { image } => {
+                let functions = self.compiled_functions(image, at)?;
+                functions.covering(self.memory, at)
+            }
+        }
+    }
+
+    /// The same for the JIT's code; `None` also where the layouts lack the entries.
+    fn jit_covering(&self, at: Addr, start: Addr, header: Addr) -> Option<Covering> {
         let o = &self.offsets.code_header;
-        let base = self.code_section(at)?.begin;
+        let entries = header + o.unwind_entries?;
+        // the body comes first, and begins with the method: all numbers are distances from the same place
+        let body = self.memory.u32(entries)?;
         let parts = Parts {
-            base,
+            base: start.back(body.into()),
             count: self.memory.u32(header + o.unwind_count?)?,
-            entries: header + o.unwind_entries?,
+            entries,
         };
-        parts.covering(self.memory, u32::try_from(at.since(base)?).ok()?)
+        parts.covering(self.memory, u32::try_from(at.since(parts.base)?).ok()?)
+    }
+
+    /// The functions of the ReadyToRun image that begins at `base` and has the code at `at`.
+    fn compiled_functions(&self, base: Addr, at: Addr) -> Option<Arc<CompiledFunctions>> {
+        let known = &self.code.functions;
+        if let Some(found) = known.read().ok().and_then(|k| k.get(&base).cloned()) {
+            return found;
+        }
+        let table = self.known_functions(base, at).or_else(|| {
+            let image = self.compiled_image(base)?;
+            ReadyToRun::of(self.memory, &image.pe)?.function_table()
+        });
+        let read = table.map(|table| {
+            let held = table.held(self.memory);
+            Arc::new(CompiledFunctions { table, held })
+        });
+        if let Ok(mut known) = known.write() {
+            known.insert(base, read.clone());
+        }
+        read
+    }
+
+    /// What the runtime keeps of the image's table: of composite images it is that of all their assemblies.
+    fn known_functions(&self, base: Addr, at: Addr) -> Option<FunctionTable> {
+        let (m, l) = (self.memory, self.layout());
+        let module = self.code_section(at)?.module.non_null()?;
+        let info = m
+            .ptr(module + l.get("Module", "ReadyToRunInfo")?)?
+            .non_null()?;
+        let table = m.ptr(info + l.get("ReadyToRunInfo", "RuntimeFunctions")?)?;
+        let count = m.u32(info + l.get("ReadyToRunInfo", "NumRuntimeFunctions")?)?;
+        (table > base && count > 0).then(|| FunctionTable::new(base, table, count))
     }
 }
 
@@ -98,8 +157,8 @@ mod tests {
         assert_eq!(covering(2, &[body], 0x90), None, "the second is missing");
         assert_eq!(covering(1, &[], 0x40), None);
         assert_eq!(covering(0, &[body], 0x90), None, "every method has a body");
-        let many = vec![body; 257];
-        assert_eq!(covering(256, &many, 0x90), Some(Covering::Nothing));
-        assert_eq!(covering(257, &many, 0x90), None, "more than are looked at");
+        let many = vec![body; 4097];
+        assert_eq!(covering(4096, &many, 0x90), Some(Covering::Nothing));
+        assert_eq!(covering(4097, &many, 0x90), None, "more than are looked at");
     }
 }

@@ -34,6 +34,8 @@ use std::sync::{Arc, RwLock};
 pub(crate) struct CodeCache {
     /// By module.
     entry_points: RwLock<FxHashMap<Addr, Arc<EntryPoints>>>,
+    /// By the begin of the image.
+    functions: RwLock<FxHashMap<Addr, Option<Arc<functions::CompiledFunctions>>>>,
     /// By MethodDesc.
     names: RwLock<FxHashMap<Addr, Arc<str>>>,
     /// By MethodDesc and exact type.

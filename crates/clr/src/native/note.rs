@@ -38,8 +38,12 @@ impl Runtime<'_> {
         }
         let mut note = m.ptr(thread.addr + t.frame?)?;
         for _ in 0..MAX_NOTES {
-            if note == NONE || note < start || note >= end {
+            if note == NONE || note >= end {
                 return None;
+            }
+            if note < start {
+                note = m.ptr(note + self.offsets.frame.next)?;
+                continue;
             }
             // null while the method that has the note calls nothing
             let Some(near) = m.ptr(note + o.return_address)?.non_null() else {

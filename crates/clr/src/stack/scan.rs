@@ -64,24 +64,23 @@ impl Runtime<'_> {
         if self.dump.target.arch != Arch::X64 {
             return None;
         }
-        match code.kind {
-            CodeKind::Jit { .. } => Some(self.jit_covering(at)? != Covering::Nothing),
-            CodeKind::ReadyToRun { image } => self.is_in_image_code(at, image),
+        if let CodeKind::ReadyToRun { image } = code.kind
+            && self.is_outside_of_methods(at, image) == Some(true)
+        {
+            return Some(false);
         }
+        Some(self.managed_covering(at, code)? != Covering::Nothing)
     }
 
-    /// The same for code of images. Their headers tell where code stands, also in dumps that lack the code and the table.
-    fn is_in_image_code(&self, at: Addr, image: Addr) -> Option<bool> {
+    /// Whether no method of an image can stand at an address. Headers tell where code stands, also in dumps that lack the
+    /// code and the table.
+    fn is_outside_of_methods(&self, at: Addr, image: Addr) -> Option<bool> {
         let image = &*self.compiled_image(image)?;
         let pe = &image.pe;
         let rva = u32::try_from(at.since(pe.base)?).ok()?;
         let is_inside = |c: RvaRange| rva.checked_sub(c.rva).is_some_and(|d| d < c.size);
         let may_be_code = pe.may_execute(at) && pe.code.non_empty().is_none_or(is_inside);
-        if !may_be_code || self.is_behind_methods(at, image) {
-            return Some(false);
-        }
-        let covering = pe.functions()?.covering(self.memory, rva)?;
-        Some(covering != Covering::Nothing)
+        Some(!may_be_code || self.is_behind_methods(at, image))
     }
 
     /// Compilers put the stubs that methods are called through behind all methods: so it is where no method that is known

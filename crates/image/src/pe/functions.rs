@@ -4,6 +4,7 @@
 
 use super::PeImage;
 use asynctriage_dump::{Addr, Memory};
+use std::ops::Range;
 
 /// The unwind information of an entry with this bit is another entry.
 const INDIRECT: u32 = 1;
@@ -11,6 +12,12 @@ const INDIRECT: u32 = 1;
 const MAX_STEPS: usize = 8;
 /// `IMAGE_FILE_MACHINE_AMD64`.
 const X64: u16 = 0x8664;
+/// What dumps keep or leave out as a whole.
+const PAGE: u64 = 4096;
+/// Steps from piece to piece of one table.
+const MAX_PIECES: usize = 1 << 17;
+/// Entries of one table.
+const MAX_FUNCTIONS: u32 = 1 << 24;
 
 /// A function, or a part of one that stands apart. All numbers are distances from `base`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,16 +86,30 @@ pub struct FunctionTable {
 }
 
 impl FunctionTable {
+    /// A table of so many entries at `at`, whose numbers are distances from `base`.
+    #[must_use]
+    pub fn new(base: Addr, at: Addr, count: u32) -> Self {
+        Self {
+            base,
+            at,
+            count: count.min(MAX_FUNCTIONS),
+        }
+    }
+
     pub(super) fn of(image: &PeImage) -> Option<Self> {
         let range = image
             .exceptions
             .non_empty()
             .filter(|_| image.machine == X64)?;
-        Some(Self {
-            base: image.base,
-            at: image.rva_to_addr(range.rva)?,
-            count: u32::try_from(u64::from(range.size).checked_div(Function::SIZE)?).ok()?,
-        })
+        let count = u64::from(range.size).checked_div(Function::SIZE)?;
+        let at = image.rva_to_addr(range.rva)?;
+        Some(Self::new(image.base, at, u32::try_from(count).ok()?))
+    }
+
+    /// What all numbers are counted from.
+    #[must_use]
+    pub fn base(&self) -> Addr {
+        self.base
     }
 
     /// Number of entries.
@@ -142,5 +163,72 @@ impl FunctionTable {
         } else {
             Covering::Nothing
         })
+    }
+
+    /// The entries that the dump holds, by their numbers, in runs without a gap. Heap dumps hold the pages of a table that
+    /// walks of the process's own stacks have touched.
+    #[must_use]
+    pub fn held(&self, memory: &dyn Memory) -> Vec<Range<u32>> {
+        let end = self.at.element(self.count.into(), Function::SIZE);
+        let mut runs: Vec<(Addr, Addr)> = Vec::new();
+        let mut at = self.at;
+        for _ in 0..MAX_PIECES {
+            if at >= end {
+                break;
+            }
+            let run = memory.run(at);
+            let behind = (at + run).min(end);
+            if run == 0 {
+                at = at.without(PAGE.wrapping_sub(1)) + PAGE;
+                continue;
+            }
+            match runs.last_mut().filter(|(_, last)| *last == at) {
+                Some((_, last)) => *last = behind,
+                None => runs.push((at, behind)),
+            }
+            at = behind;
+        }
+        let number = |bytes: u64| u32::try_from(bytes.checked_div(Function::SIZE)?).ok();
+        let whole = |(from, to): (Addr, Addr)| {
+            let first = number(
+                from.since(self.at)?
+                    .checked_add(Function::SIZE)?
+                    .checked_sub(1)?,
+            )?;
+            let range = first..number(to.since(self.at)?)?;
+            (!range.is_empty()).then_some(range)
+        };
+        runs.into_iter().filter_map(whole).collect()
+    }
+
+    /// The same as [`FunctionTable::covering`] for a table of which the dump holds these entries only: an entry counts
+    /// where its own end proves that it covers the place, and none does where two neighbours prove it.
+    #[must_use]
+    pub fn covering_in(
+        &self,
+        memory: &dyn Memory,
+        held: &[Range<u32>],
+        rva: u32,
+    ) -> Option<Covering> {
+        let begun = |i: u32| self.begin(memory, i).is_some_and(|b| b <= rva);
+        let behind = held.partition_point(|run| begun(run.start));
+        let Some(run) = behind.checked_sub(1).and_then(|i| held.get(i)) else {
+            let is_first = held.first().is_some_and(|run| run.start == 0);
+            return is_first.then_some(Covering::Nothing);
+        };
+        let (mut low, mut high) = (run.start, run.end);
+        while low < high {
+            let middle = low.midpoint(high);
+            if begun(middle) {
+                low = middle.saturating_add(1);
+            } else {
+                high = middle;
+            }
+        }
+        let function = self.get(memory, low.checked_sub(1)?)?;
+        if function.contains(rva) {
+            return Some(Covering::Function(function));
+        }
+        (low < run.end || low == self.count).then_some(Covering::Nothing)
     }
 }

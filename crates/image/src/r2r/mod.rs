@@ -6,7 +6,7 @@
 mod instances;
 mod native;
 
-use crate::pe::PeImage;
+use crate::pe::{FunctionTable, PeImage};
 use asynctriage_dump::{Addr, Memory};
 use std::fmt;
 
@@ -82,6 +82,15 @@ impl<'i> ReadyToRun<'i> {
         size.checked_div(self.stride())
             .unwrap_or(0)
             .min(MAX_FUNCTIONS)
+    }
+
+    /// The table of the functions with their ends and how to leave them (x64).
+    #[must_use]
+    pub fn function_table(&self) -> Option<FunctionTable> {
+        let (table, _) = self.section(RUNTIME_FUNCTIONS)?;
+        let is_x64 = matches!(self.image.machine, AMD64 | AMD64_LINUX);
+        let at = self.image.rva_to_addr(table).filter(|_| is_x64)?;
+        Some(FunctionTable::new(self.image.base, at, self.functions()))
     }
 
     /// RVA of the first instruction of a function.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::pe::{PeImage, PeLayout, tests as images};
+use crate::pe::{Covering, PeImage, PeLayout, tests as images};
 use crate::test_memory::Pieces;
 use images::{DATA, DIRECTORIES, TEXT, put};
 use proptest::prelude::*;
@@ -101,12 +101,14 @@ fn at(rva: u32) -> u64 {
 
 /// Frames as distances from the begin of the code, with the words of the stack below each.
 fn walk(memory: Pieces, ip: u32, stack: &[u64], set: &[(u8, u64)]) -> (Vec<(u64, u64)>, bool) {
-    let (frames, reached_root) = frames(memory, ip, stack, set);
+    let (frames, end) = frames(memory, ip, stack, set);
     let place = |f: &Frame| (f.ip.0.wrapping_sub(at(0)), (f.sp.0 - STACK) / 8);
-    (frames.iter().map(place).collect(), reached_root)
+    (frames.iter().map(place).collect(), end == Some(Ok(())))
 }
 
-fn frames(memory: Pieces, ip: u32, stack: &[u64], set: &[(u8, u64)]) -> (Vec<Frame>, bool) {
+type End = Option<Result<(), Break>>;
+
+fn frames(memory: Pieces, ip: u32, stack: &[u64], set: &[(u8, u64)]) -> (Vec<Frame>, End) {
     let bytes: Vec<u8> = stack.iter().flat_map(|w| w.to_le_bytes()).collect();
     let memory = memory.with(STACK, bytes);
     let mut registers = X64Registers {
@@ -123,12 +125,18 @@ fn frames(memory: Pieces, ip: u32, stack: &[u64], set: &[(u8, u64)]) -> (Vec<Fra
         let table = image.functions().filter(|_| image.may_execute(ip))?;
         table.covering(&memory, rva)
     };
-    let mut frames = WindowsFrames::new(&memory, &registers, covering);
+    let rules = |ip: Addr| match covering(ip) {
+        Some(Covering::Function(function)) => Ok(Rules::Codes(function)),
+        Some(Covering::Nothing) => Ok(Rules::Return),
+        None => Err(Break::NotCode),
+    };
+    let unwinder = Unwinder::new(&memory, false, u64::MAX, std::iter::empty());
+    let mut frames = X64Frames::new(&unwinder, &registers, rules);
     let mut all = Vec::new();
     while let Some(frame) = frames.next().filter(|_| all.len() < 100) {
         all.push(frame);
     }
-    (all, frames.reached_root())
+    (all, frames.end())
 }
 
 /// A function that pushes rbx and takes 0x20 bytes.
@@ -341,7 +349,7 @@ proptest! {
             image.memory()
         };
         let (frames, _) = frames(memory, ip, &stack, &[(RBP, rbp)]);
-        let first = Frame { ip: Addr(at(ip)), sp: Addr(STACK) };
+        let first = Frame { ip: Addr(at(ip)), sp: Addr(STACK), fp: Some(Addr(rbp)), is_interrupted: true };
         prop_assert_eq!(frames.first(), Some(&first));
         // so a walk ends where the stack does, whatever leads it
         for step in frames.windows(2) {
