@@ -13,6 +13,7 @@
 )]
 
 mod chains;
+mod completers;
 mod findings;
 mod leaves;
 mod libraries;

@@ -1,7 +1,8 @@
 //! Chains: from one innermost wait to one outermost end, grouped when they are alike.
 
 use super::{
-    Address, Confidence, FrameKind, LeafKind, RootKind, VerdictState, is_false, is_one, is_zero,
+    Address, CompleterKind, Confidence, FrameKind, LeafKind, RootKind, VerdictState, is_false,
+    is_one, is_zero,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -212,6 +213,39 @@ pub struct Leaf {
     /// How sure it is that this is what is waited for; left out when the dump leaves no choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Confidence>,
+    /// Who would complete it, the surest first, capped.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub completers: Vec<Completer>,
+}
+
+/// Somebody who would complete what chains wait for, or through whom it can be reached.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Completer {
+    /// What it is.
+    pub kind: CompleterKind,
+    /// What a person would call it, and what it does about it.
+    pub text: String,
+    /// How sure it is that this completes it: `certain` when the code of a waiting method does so behind its await,
+    /// `likely` when such a call is in its code, `possible` when it only leads to the object.
+    pub confidence: Confidence,
+    /// How many chains of the group wait for it.
+    pub count: u64,
+    /// The group of the chain that it is part of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chain: Option<String>,
+    /// The thread that it runs on (id of the operating system).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread: Option<u64>,
+    /// The object that holds it, in one chain of the group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<Address>,
+    /// The way from there to what is waited for, as C# would write it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The references that lead there.
+    pub evidence: String,
 }
 
 /// The outermost end of a chain.

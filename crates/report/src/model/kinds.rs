@@ -244,6 +244,22 @@ words! {
 }
 
 words! {
+    /// What kind of thing would complete what is waited for.
+    #[derive(Default)]
+    CompleterKind {
+        /// A suspended method.
+        #[default]
+        Chain = "chain",
+        /// A thread.
+        Thread = "thread",
+        /// Work that stands in the thread pool's queue.
+        WorkItem = "work-item",
+        /// A static field.
+        Static = "static",
+    }
+}
+
+words! {
     /// How sure a finding is; ordered.
     #[derive(Default)]
     Confidence {

@@ -15,14 +15,16 @@ mod trace;
 mod views;
 
 pub use address::{Address, ParseAddressError};
-pub use chain::{ChainGroup, Details, Frame, Leaf, Local, Member, Root, Verdict, Waiting};
+pub use chain::{
+    ChainGroup, Completer, Details, Frame, Leaf, Local, Member, Root, Verdict, Waiting,
+};
 pub use finding::{Evidence, Finding};
 pub use join::{
     ChainHistory, FrameMatch, JoinContradiction, JoinedChain, OperationHistory, TraceJoin,
 };
 pub use kinds::{
-    CollectionStage, Confidence, DumpFormat, FindingKind, FrameKind, FrameStanding, LeafKind,
-    RootKind, Severity, VerdictState,
+    CollectionStage, CompleterKind, Confidence, DumpFormat, FindingKind, FrameKind, FrameStanding,
+    LeafKind, RootKind, Severity, VerdictState,
 };
 pub use markers::{MarkerEvent, MarkerGroup, MarkerReport, TplChain, TplReport};
 pub use observe::{

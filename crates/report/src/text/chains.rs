@@ -5,12 +5,16 @@
 use super::page::{Page, Span};
 use super::style::Role;
 use super::words::{beside, bytes, count, duration, several, verb};
-use crate::{ChainGroup, Frame, LeafKind, Local, Member, Report, RootKind, VerdictState};
+use crate::{
+    ChainGroup, Confidence, Frame, LeafKind, Local, Member, Report, RootKind, VerdictState,
+};
 
 /// Frames of one chain above which its middle is folded without `-v`.
 const MANY_FRAMES: usize = 40;
 /// Frames that stay at either end of a folded chain.
 const ENDS: usize = 12;
+/// Completers listed without `-v`.
+const FEW_COMPLETERS: usize = 2;
 /// Members listed without `-v`.
 const FEW_MEMBERS: usize = 3;
 
@@ -78,6 +82,7 @@ fn rest(page: &mut Page<'_>, groups: &[&ChainGroup]) {
 pub(super) fn without_members(page: &mut Page<'_>, group: &ChainGroup) {
     headline(page, group);
     waiting(page, group);
+    completers(page, group);
     frames(page, &group.frames);
     if let Some(root) = group
         .root
@@ -134,6 +139,40 @@ fn headline(page: &mut Page<'_>, group: &ChainGroup) {
         ),
     ];
     page.line("", "    ", &spans);
+}
+
+/// Who would complete what is waited for: the surest, all of them with `-v`.
+fn completers(page: &mut Page<'_>, group: &ChainGroup) {
+    let all = &group.leaf.completers;
+    let shown = if page.verbose() {
+        all.len()
+    } else {
+        FEW_COMPLETERS
+    };
+    for completer in all.iter().take(shown) {
+        let how = match completer.confidence {
+            Confidence::Certain => "to be completed by ",
+            Confidence::Likely => "likely to be completed by ",
+            Confidence::Possible => "possibly to be completed by ",
+        };
+        let chain = completer.chain.as_ref();
+        let chain = chain.map_or_else(String::new, |c| format!(" ({c})"));
+        let of = if completer.count < group.count {
+            format!("  {} of {}", completer.count, group.count)
+        } else {
+            String::new()
+        };
+        let spans = [
+            page.span(Role::Dim, how),
+            page.span(Role::Strong, format!("{}{chain}", completer.text)),
+            page.span(Role::Dim, of),
+        ];
+        page.line("    ", "      ", &spans);
+        if page.verbose() {
+            let evidence = page.span(Role::Dim, completer.evidence.clone());
+            page.line("      ", "      ", &[evidence]);
+        }
+    }
 }
 
 /// For how long, and whether that is a hang.

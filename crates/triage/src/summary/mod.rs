@@ -84,7 +84,7 @@ fn gc_kind(shape: &HeapShape) -> String {
 }
 
 impl Analysis<'_, '_> {
-    fn report(&self, groups: Groups) -> Report {
+    fn report(&self, mut groups: Groups) -> Report {
         let mut gaps: Vec<report::Gap> = Vec::new();
         let absent = self.rt.module_gaps();
         let known = self
@@ -115,6 +115,7 @@ impl Analysis<'_, '_> {
         }
         let (rejected, rejected_by_reason, rejected_left_out) = self.rejected();
         let hang = Hang::find(self.stacks());
+        self.add_completers(&mut groups, &hang);
         let users = Users::find(self);
         let facts = findings::Facts {
             a: self,
