@@ -256,6 +256,10 @@ words! {
         WorkItem = "work-item",
         /// A static field.
         Static = "static",
+        /// A timer.
+        Timer = "timer",
+        /// What is called when a cancellation token is cancelled.
+        Registration = "registration",
     }
 }
 

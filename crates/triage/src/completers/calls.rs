@@ -55,10 +55,13 @@ pub(super) struct Completion {
     pub(super) receiver: Receiver,
 }
 
+/// By module and row of the method.
+type Known = FxHashMap<(Addr, u32), Rc<[CallSite]>>;
+
 /// Calls of methods that complete things, each method looked at once.
 #[derive(Default)]
 pub(super) struct Calls {
-    known: RefCell<FxHashMap<(Addr, u32), Rc<[CallSite]>>>,
+    known: RefCell<Known>,
 }
 
 impl Calls {

@@ -170,6 +170,11 @@ impl Search<'_, '_, '_> {
                 End::Thread(thread, slot) => self.thread(target, way, *thread, *slot),
                 End::Static(field) => Some(self.table(way, field.mt, &field.name)),
                 End::Queued => Some(self.queued(way)),
+                End::Timer => Some(self.callback(way, CompleterKind::Timer, "a timer")),
+                End::Registration => {
+                    let text = "the callback of a cancellation token";
+                    Some(self.callback(way, CompleterKind::Registration, text))
+                }
             })
             .collect();
         let surest = out.iter().map(|c| c.confidence).max();
@@ -439,6 +444,19 @@ impl Search<'_, '_, '_> {
             text: format!("a work item that has not run yet ({item})"),
             object: Some(Address(way.from.0)),
             confidence: Confidence::Likely,
+            evidence: self.evidence(way),
+            ..Completer::default()
+        }
+    }
+
+    /// What the runtime calls when a time has come or a token is cancelled.
+    fn callback(&self, way: &Way, kind: CompleterKind, text: &str) -> Completer {
+        Completer {
+            kind,
+            text: text.to_owned(),
+            object: Some(Address(way.from.0)),
+            path: Some(self.analysis.way_text(&way.references, true)).filter(|p| !p.is_empty()),
+            confidence: Confidence::Possible,
             evidence: self.evidence(way),
             ..Completer::default()
         }

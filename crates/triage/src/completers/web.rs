@@ -32,7 +32,20 @@ pub(super) enum End {
     Static(StaticReference),
     /// A work item that nobody has run yet.
     Queued,
+    /// A timer.
+    Timer,
+    /// What a cancellation token calls.
+    Registration,
 }
+
+/// Parts of .NET's own lists of timers and callbacks: what they lead to is theirs, what leads to them is a neighbour.
+const LISTED: [(&str, End); 2] = [
+    ("System.Threading.TimerQueueTimer", End::Timer),
+    (
+        "System.Threading.CancellationTokenSource+CallbackNode",
+        End::Registration,
+    ),
+];
 
 /// A way from an end to the object that was looked for.
 #[derive(Clone, Debug)]
@@ -54,6 +67,8 @@ pub(super) struct Web {
     statics: FxHashMap<Addr, StaticReference>,
     methods: FxHashMap<Addr, NodeId>,
     queued: FxHashSet<Addr>,
+    /// Timers and registrations.
+    listed: FxHashMap<Addr, End>,
     /// Whether some references were passed over for their number.
     pub(super) is_cut: bool,
 }
@@ -67,6 +82,7 @@ impl Web {
             statics: FxHashMap::default(),
             methods: methods(analysis),
             queued: analysis.graph.queues.items().collect(),
+            listed: FxHashMap::default(),
             is_cut: false,
         };
         web.climb(analysis, targets);
@@ -107,6 +123,14 @@ impl Web {
     /// Whether a way need not be followed beyond the holder of a reference.
     fn ends_at(&mut self, analysis: &Analysis<'_, '_>, reference: &Reference) -> bool {
         if self.methods.contains_key(&reference.holder) || self.queued.contains(&reference.holder) {
+            return true;
+        }
+        let class = analysis.rt.object_type_name(reference.holder);
+        let listed = LISTED
+            .into_iter()
+            .find(|(name, _)| class.as_deref() == Some(name));
+        if let Some((_, end)) = listed {
+            self.listed.insert(reference.holder, end);
             return true;
         }
         // static references stand in arrays of objects
@@ -194,7 +218,10 @@ impl Web {
                             &towards,
                         );
                     }
-                    None => todo.push_back(holder),
+                    None => match self.listed.get(&holder) {
+                        Some(end) => self.add(&mut out, end.clone(), holder, target, &towards),
+                        None => todo.push_back(holder),
+                    },
                 }
             }
         }
@@ -209,11 +236,11 @@ impl Web {
         target: Addr,
         towards: &FxHashMap<Addr, Reference>,
     ) {
-        let same_thread = |way: &Way| match (&way.end, &end) {
+        let is_same = |way: &Way| match (&way.end, &end) {
             (End::Thread(a, _), End::Thread(b, _)) => a == b,
             _ => false,
         };
-        if out.len() >= MAX_ENDS || out.iter().any(same_thread) {
+        if out.len() >= MAX_ENDS || out.iter().any(is_same) {
             return;
         }
         let mut references = Vec::new();
@@ -267,6 +294,7 @@ mod tests {
             statics: FxHashMap::default(),
             methods: FxHashMap::default(),
             queued: FxHashSet::default(),
+            listed: FxHashMap::default(),
             is_cut: false,
         }
     }

@@ -276,6 +276,26 @@ fn pool_waiters() -> ChainGroup {
             details: [("in_use".to_owned(), 16.into())].into(),
             evidence: Some("waiter queue of HttpConnectionPool".into()),
             confidence: None,
+            completers: vec![
+                Completer {
+                    kind: CompleterKind::Thread,
+                    text: "thread 'pump' (os id 17) in Inventory.Pool.Return, whose code calls TrySetResult".into(),
+                    confidence: Confidence::Likely,
+                    count: 19,
+                    thread: Some(17),
+                    evidence: "0x00007f1200002000 stands on its stack at 0x00007f1300001000".into(),
+                    ..Completer::default()
+                },
+                Completer {
+                    kind: CompleterKind::Static,
+                    text: "whoever uses static Inventory.Pool.s_waiting[…]".into(),
+                    confidence: Confidence::Possible,
+                    count: 20,
+                    path: Some("Inventory.Pool.s_waiting[3]".into()),
+                    evidence: "0x00007f1200003010 names 0x00007f1200002000".into(),
+                    ..Completer::default()
+                },
+            ],
         },
         root: Some(Root {
             kind: RootKind::HttpRequest,
