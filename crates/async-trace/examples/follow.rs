@@ -22,6 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             recording.push(Outer {
                 offset: event.payload_offset,
                 time: event.timestamp,
+                thread: event.thread,
                 payload: event.payload,
             });
         }

@@ -17,6 +17,8 @@ pub struct Outer<'a> {
     pub offset: u64,
     /// When it was delivered, in ticks: later than every record in it.
     pub time: u64,
+    /// Id in the operating system of the thread that delivered it.
+    pub thread: u64,
     /// Length field and batch.
     pub payload: &'a [u8],
 }
@@ -369,6 +371,7 @@ mod tests {
 
     fn outer(payload: &[u8]) -> Outer<'_> {
         Outer {
+            thread: 0,
             offset: 0x1000,
             time: u64::MAX,
             payload,

@@ -102,6 +102,12 @@ pub struct Dispatcher {
     pub(crate) first_resume: Option<u64>,
     pub(crate) serial: u64,
     pub(crate) open: u32,
+    /// Activations up to this one had not ended when it was resumed again, and do not count as open.
+    pub(crate) forgotten: u64,
+    /// Ticks of its last record; a repetition behind a reset is none.
+    pub(crate) last: u64,
+    /// It goes on under another id: async iterators change theirs.
+    pub(crate) renamed: bool,
     /// Its depth stands in the totals already: it had been folded once.
     depth_is_counted: bool,
 }
@@ -125,6 +131,9 @@ impl Dispatcher {
             first_resume: None,
             serial: 0,
             open: 0,
+            forgotten: 0,
+            last: 0,
+            renamed: false,
             depth_is_counted: false,
         }
     }
@@ -137,6 +146,12 @@ impl Dispatcher {
             State::Running => self.resumed,
             _ => self.stopped,
         }
+    }
+
+    /// Ticks of its last record; what its thread repeats when the profiler is asked for something else is none.
+    #[must_use]
+    pub fn last(&self) -> u64 {
+        self.last
     }
 
     pub(crate) fn breach(&self, identity: Identity, at: Moment) -> Breach {
@@ -308,6 +323,7 @@ impl Dispatchers {
         for dispatcher in &left {
             self.count(dispatcher, identities);
         }
+        find_renamed(&mut left);
         Left {
             dispatchers: left,
             ended: self.ids,
@@ -315,6 +331,21 @@ impl Dispatchers {
             fork_depths: self.fork_depths,
             not_followed: self.not_followed,
         }
+    }
+}
+
+/// A state machine of an async iterator may be created under a number and go on under the next one, which was never
+/// created (11.0.0).
+fn find_renamed(left: &mut [Dispatcher]) {
+    for at in 1..left.len() {
+        let Some([one, next]) = left.get_mut(at.saturating_sub(1)..=at) else {
+            continue;
+        };
+        one.renamed = one.family == Family::StateMachine
+            && next.family == Family::StateMachine
+            && one.id.checked_add(1) == Some(next.id)
+            && one.state == State::SuspendedAtCreate
+            && next.creates == 0;
     }
 }
 

@@ -112,6 +112,13 @@ impl<'a> FrameLists<'a> {
         Some(next)
     }
 
+    /// Whether two lists are the same as far as both go, where a shorter one may have been cut.
+    pub(crate) fn may_be_same(&self, one: FrameListId, other: FrameListId, cut_at: usize) -> bool {
+        let (one, other) = (self.frames(one), self.frames(other));
+        let shorter = one.len().min(other.len());
+        shorter >= cut_at && one.get(..shorter) == other.get(..shorter)
+    }
+
     #[inline]
     pub(crate) fn used(&mut self, id: FrameListId) {
         let place = usize::try_from(id.0).unwrap_or(usize::MAX);
@@ -119,6 +126,26 @@ impl<'a> FrameLists<'a> {
             list.uses = list.uses.saturating_add(1);
         }
     }
+}
+
+/// Frames that a call stack never exceeds.
+const MOST_FRAMES: usize = 255;
+/// Buffers of at least this many bytes hold a call stack of 255 frames.
+const ROOMY_BUFFER: u32 = 2_650;
+/// Bytes of a small buffer that frames cannot have.
+const BUFFER_OVERHEAD: u32 = 73;
+/// Bytes of a frame at most.
+const FRAME_BYTES: u32 = 10;
+
+/// How many frames a call stack has at least that was cut, with the smallest buffer of the session.
+pub(crate) fn cut_at(buffer: Option<u32>) -> usize {
+    let small = buffer.filter(|size| *size < ROOMY_BUFFER).map(|size| {
+        let frames = size
+            .saturating_sub(BUFFER_OVERHEAD)
+            .checked_div(FRAME_BYTES);
+        usize::try_from(frames.unwrap_or(0)).unwrap_or(MOST_FRAMES)
+    });
+    small.unwrap_or(MOST_FRAMES).clamp(1, MOST_FRAMES)
 }
 
 fn decode(family: Family, count: u8, bytes: &[u8]) -> Option<Vec<Frame>> {

@@ -112,12 +112,9 @@ impl Identity {
         )
     }
 
-    /// Whether a chain is missing a piece when it fails (runtime-async).
-    pub(crate) const fn shows_a_gap(self) -> bool {
-        matches!(
-            self,
-            Self::NoOverlap | Self::OnlySuspendedResumes | Self::ResumeFrames | Self::FirstFrames
-        )
+    /// Whether it rests on call stacks, which a session may not ask for.
+    pub(crate) const fn needs_callstacks(self) -> bool {
+        matches!(self, Self::ResumeFrames | Self::FirstFrames)
     }
 }
 
@@ -145,8 +142,6 @@ pub struct Identities {
     held: [[u64; Identity::COUNT]; 2],
     broken: [[u64; Identity::COUNT]; 2],
     breaches: Vec<Breach>,
-    /// The earliest time at which a rule broke that shows a gap.
-    first_gap: Option<u64>,
 }
 
 impl Identities {
@@ -177,12 +172,6 @@ impl Identities {
         &self.breaches
     }
 
-    /// Since when chains of runtime-async miss pieces, in ticks.
-    #[must_use]
-    pub fn first_gap(&self) -> Option<u64> {
-        self.first_gap
-    }
-
     /// Counts whether a rule holds. Inlined, so that the breach is only made when there is one.
     #[inline]
     pub(crate) fn check(&mut self, holds: bool, breach: Breach) {
@@ -205,12 +194,6 @@ impl Identities {
         if *count <= KEPT {
             self.breaches.push(breach);
         }
-        if breach.identity.shows_a_gap() && breach.family == Family::RuntimeAsync {
-            self.first_gap = match (self.first_gap, breach.time) {
-                (Some(known), Some(time)) => Some(known.min(time)),
-                (known, time) => known.or(time),
-            };
-        }
     }
 
     /// A check that held for a dispatcher turns out to have been made too early.
@@ -224,9 +207,9 @@ impl Identities {
         }
     }
 
-    /// Forgets the rules about single methods, which mean nothing when the session did not record them.
-    pub(crate) fn drop_method_rules(&mut self) {
-        for identity in Identity::ALL.into_iter().filter(|i| i.needs_methods()) {
+    /// Forgets rules that mean nothing, because the session did not record what they are about.
+    pub(crate) fn drop_rules(&mut self, which: impl Fn(Identity) -> bool) {
+        for identity in Identity::ALL.into_iter().filter(|i| which(*i)) {
             for table in [&mut self.held, &mut self.broken] {
                 for row in table {
                     if let Some(cell) = row.get_mut(identity as usize) {
@@ -235,7 +218,7 @@ impl Identities {
                 }
             }
         }
-        self.breaches.retain(|b| !b.identity.needs_methods());
+        self.breaches.retain(|b| !which(b.identity));
     }
 }
 
@@ -271,7 +254,6 @@ mod tests {
         assert_eq!(all.broken(Family::RuntimeAsync, Identity::NoOverlap), 20);
         assert_eq!(all.held_in_all(), 1);
         assert_eq!(all.breaches().len(), 8);
-        assert_eq!(all.first_gap(), Some(10));
     }
 
     #[test]

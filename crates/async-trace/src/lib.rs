@@ -20,8 +20,11 @@
 pub mod batch;
 mod bytes;
 mod clock;
+mod delivery;
 mod dispatchers;
 mod frames;
+mod gaps;
+mod horizon;
 mod identities;
 mod ids;
 pub mod markers;
@@ -41,11 +44,12 @@ pub use batch::{Header, Metadata, Outer, Record, SyncClock};
 pub use clock::Clock;
 pub use dispatchers::{Dispatcher, Moment, State, Totals};
 pub use frames::{Frame, FrameList, FrameListId, FrameLists};
+pub use horizon::{Horizon, Horizons, Session, Standing};
 pub use identities::{Breach, Identities, Identity, RecordRef};
 pub use recording::{AsyncTrace, ContextFacts, Recording};
 pub use reject::{Rejected, Rejection};
 pub use spans::{Span, Spans};
-pub use verdict::{Container, Flag, Horizon, Judgement, Verdict, judge};
+pub use verdict::{Container, Flag, Judgement, Verdict, judge};
 pub use wire::{Family, Kind, Manifest};
 
 /// The provider whose events hold the batches.

@@ -2,8 +2,10 @@
 //! of all of them in the order of time, one batch of each context decoded at a time.
 
 use crate::batch::{self, Decoded, Header, Metadata, Outer, Record, SyncClock};
+use crate::delivery::Deliveries;
 use crate::dispatchers::{Dispatcher, Left, Moment, State, Totals};
-use crate::frames::FrameLists;
+use crate::frames::{FrameLists, cut_at};
+use crate::gaps::Gaps;
 use crate::identities::{Breach, Identities, Identity, RecordRef};
 use crate::ids::Ids;
 use crate::reject::{Rejected, Rejection};
@@ -30,12 +32,15 @@ pub struct Recording<'a> {
 #[derive(Debug, Default)]
 struct Rejections {
     count: u64,
+    /// When the first one was handed over.
+    since: Option<u64>,
     first: Vec<Rejected>,
 }
 
 impl Rejections {
-    fn add(&mut self, rejected: Rejected) {
+    fn add(&mut self, rejected: Rejected, time: u64) {
         self.count = self.count.saturating_add(1);
+        self.since = Some(self.since.map_or(time, |since| since.min(time)));
         if self.first.len() < KEPT_REJECTED {
             self.first.push(rejected);
         }
@@ -97,8 +102,16 @@ pub struct AsyncTrace<'a> {
     pub not_followed: u64,
     /// Records that mean an activation which is not there, by family.
     pub orphans: [u64; 2],
-    /// The first of them.
-    pub first_orphan: Option<Moment>,
+    /// Where records of runtime-async are missing.
+    pub(crate) gaps: Gaps,
+    /// When batches were handed over.
+    pub(crate) deliveries: Deliveries,
+    /// When the first batch was handed over that was not believed.
+    pub(crate) rejected_since: Option<u64>,
+    /// The lowest id that a create record names.
+    pub(crate) lowest_created: Option<u64>,
+    /// The highest id of runtime-async that a create record names.
+    pub(crate) highest_created: u64,
     /// What holds and what does not.
     pub identities: Identities,
     /// Activations one by one, when they were asked for.
@@ -183,14 +196,14 @@ impl<'a> Recording<'a> {
                 self.note_metadata(&outer);
                 self.batches.push((header, outer));
             }
-            Err(rejected) => self.rejected.add(rejected),
+            Err(rejected) => self.rejected.add(rejected, outer.time),
         }
     }
 
     /// Takes an event of a preview of .NET 11, whose form is not supported.
     pub fn refuse_preview(&mut self, offset: u64) {
         self.outer_events = self.outer_events.saturating_add(1);
-        self.rejected.add(preview(offset));
+        self.rejected.add(preview(offset), 0);
     }
 
     /// Whether there was no event at all.
@@ -226,20 +239,23 @@ impl<'a> Recording<'a> {
             ..Run::default()
         };
         run.books.spans.limit = self.spans;
+        run.books.cut_at = cut_at(self.metadata.iter().map(|m| m.buffer_size).min());
         let is_preview = self.preview && self.metadata.is_empty();
         let mut queues: BTreeMap<u32, Vec<(Header, Outer<'a>)>> = BTreeMap::new();
         for (header, outer) in self.batches {
             if is_preview {
-                run.rejected.add(preview(outer.offset));
+                run.rejected.add(preview(outer.offset), outer.time);
             } else if began.is_some_and(|began| header.end < began) {
                 run.leftover(&outer);
             } else {
+                run.deliveries.add(&header, &outer);
                 queues
                     .entry(header.context)
                     .or_default()
                     .push((header, outer));
             }
         }
+        run.deliveries.sort();
         run.merge(queues);
         run.finish(self.metadata, self.outer_events)
     }
@@ -287,6 +303,7 @@ struct Run<'a> {
     books: Books<'a>,
     decoded: Decoded,
     rejected: Rejections,
+    deliveries: Deliveries,
     batches: u64,
     by_id: BTreeMap<u8, u64>,
     clocks: Vec<SyncClock>,
@@ -310,7 +327,7 @@ impl<'a> Run<'a> {
         let header = match read {
             Ok(header) => header,
             Err(rejected) => {
-                self.rejected.add(rejected);
+                self.rejected.add(rejected, outer.time);
                 return None;
             }
         };
@@ -456,9 +473,10 @@ impl<'a> Run<'a> {
             };
             books.identities.check(holds, breach);
         }
-        if !self.has_methods {
-            books.identities.drop_method_rules();
-        }
+        let has_callstacks = count(Kind::ResumeRuntimeAsyncCallstack) > 0;
+        books.identities.drop_rules(|i| {
+            (i.needs_methods() && !self.has_methods) || (i.needs_callstacks() && !has_callstacks)
+        });
         let Left {
             dispatchers,
             ended,
@@ -486,7 +504,11 @@ impl<'a> Run<'a> {
             ended,
             not_followed,
             orphans: books.orphans,
-            first_orphan: books.first_orphan,
+            gaps: books.gaps,
+            deliveries: self.deliveries,
+            rejected_since: self.rejected.since,
+            lowest_created: books.lowest_created,
+            highest_created: books.highest_created,
             identities: books.identities,
             spans: books.spans,
             span: self.span,

@@ -37,7 +37,8 @@ pub(crate) fn batch(context: u32, start: u64, records: &[&[u8]], duration: u64) 
 /// A made recording: batches of records, with times in ticks.
 #[derive(Debug, Default)]
 pub(crate) struct Made {
-    payloads: Vec<Vec<u8>>,
+    /// Each with the thread that handed it over, and when.
+    payloads: Vec<(Vec<u8>, u64, u64)>,
 }
 
 /// Builds the records of one batch.
@@ -124,25 +125,33 @@ impl Made {
     pub(crate) fn new() -> Self {
         let first =
             Batch::new(1, 10).add(10, crate::Kind::AsyncProfilerMetadata, &metadata(16_128));
-        Self::default().batch(&first)
+        Self::default().handed_over(&first, 1, 10)
     }
 
     pub(crate) fn batch(self, batch: &Batch) -> Self {
         self.raw(batch.bytes())
     }
 
+    /// A batch that a thread handed over at a time.
+    pub(crate) fn handed_over(mut self, batch: &Batch, context: u32, time: u64) -> Self {
+        self.payloads
+            .push((batch.bytes(), u64::from(context + 100), time));
+        self
+    }
+
     pub(crate) fn raw(mut self, payload: Vec<u8>) -> Self {
-        self.payloads.push(payload);
+        self.payloads.push((payload, 0, u64::MAX));
         self
     }
 
     pub(crate) fn read(&self) -> crate::AsyncTrace<'_> {
         let mut recording = crate::Recording::new();
         let mut offset = 0;
-        for payload in &self.payloads {
+        for (payload, thread, time) in &self.payloads {
             recording.push(crate::Outer {
                 offset,
-                time: u64::MAX,
+                time: *time,
+                thread: *thread,
                 payload,
             });
             offset += payload.len() as u64;

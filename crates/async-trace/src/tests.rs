@@ -2,7 +2,9 @@
 
 use crate::testing::{Batch, Made, metadata, stack};
 use crate::wire::Kind as K;
-use crate::{AsyncTrace, Container, Dispatcher, Family, Flag, Identity, State, Verdict, judge};
+use crate::{
+    AsyncTrace, Container, Dispatcher, Family, Flag, Identity, Session, State, Verdict, judge,
+};
 use proptest::prelude::*;
 
 const RA: Family = Family::RuntimeAsync;
@@ -72,7 +74,7 @@ fn addresses(trace: &AsyncTrace<'_>, d: &Dispatcher) -> Vec<u64> {
 }
 
 fn flags(trace: &AsyncTrace<'_>, container: Container) -> (Verdict, Vec<Flag>) {
-    let judged = judge(Some(trace), container);
+    let judged = judge(Some(trace), container, &Session::default());
     (
         judged.verdict,
         judged.flags.iter().map(|(f, _)| *f).collect(),
@@ -110,7 +112,6 @@ fn a_chain_moves_between_threads_and_waits_at_the_end() {
     assert_eq!(trace.identities.breaches(), []);
     let no_methods = (Verdict::Bounded, vec![Flag::NoMethodRecords]);
     assert_eq!(flags(&trace, WHOLE), no_methods);
-    assert_eq!(judge(Some(&trace), WHOLE).horizon.unwrap().time, 60);
 }
 
 #[test]
@@ -232,13 +233,21 @@ fn a_missing_batch_is_noticed_by_the_next_call_stack() {
         .batch(&Batch::new(2, 50).suspended(51, 8, &[4, 6]));
     let trace = made.read();
     let d = |id| trace.dispatchers.iter().find(|d| d.id == id).unwrap();
-    assert_eq!(d(7).state, State::Running);
-    assert_eq!(d(8).state, State::Suspended);
-    assert_eq!(addresses(&trace, d(8)), [4, 6]);
-    assert_eq!(trace.first_orphan.unwrap().time, 51);
-    let judged = judge(Some(&trace), WHOLE);
+    assert_eq!(trace.orphans, [1, 0]);
+    let open: Vec<_> = trace.contexts.values().map(|c| c.open).collect();
+    assert_eq!(
+        open,
+        [0, 0],
+        "nothing is opened by the end of something unseen"
+    );
+    assert_eq!(d(8).state, State::SuspendedAtCreate);
+    assert_eq!(
+        trace.gaps.bound(60),
+        30,
+        "since the thread's last record before"
+    );
+    let judged = judge(Some(&trace), WHOLE, &Session::default());
     assert_eq!(judged.verdict, Verdict::Partial);
-    assert_eq!(judged.horizon.unwrap().time, 51);
 }
 
 #[test]
@@ -249,10 +258,69 @@ fn frames_that_differ_show_that_records_are_missing() {
         .batch(&Batch::new(2, 40).resumed(45, 7, &[5]).completed(50));
     let trace = made.read();
     assert_eq!(trace.identities.broken(RA, Identity::ResumeFrames), 1);
-    assert_eq!(trace.identities.first_gap(), Some(45));
+    assert_eq!(trace.gaps.bound(50), 35);
     let breach = trace.identities.breaches()[0];
-    assert_eq!((breach.dispatcher, breach.record.unwrap().index), (7, 1));
+    assert_eq!((breach.dispatcher, breach.record.unwrap().index), (7, 0));
     assert_eq!(flags(&trace, WHOLE).0, Verdict::Partial);
+}
+
+#[test]
+fn one_missing_end_is_one_overlap() {
+    // what 7 did last on thread 2 is missing; it goes on elsewhere three times
+    let rest = [3, 5];
+    let made = Made::new()
+        .batch(&thread(1, 15).created(20, 7, &[5]))
+        .batch(&thread(2, 25).resumed(30, 7, &[5]))
+        .batch(&thread(3, 35).resumed(40, 7, &rest).suspended(41, 7, &rest))
+        .batch(&thread(4, 45).resumed(50, 7, &rest).suspended(51, 7, &rest))
+        .batch(&Batch::new(3, 60).resumed(60, 7, &rest).completed(61));
+    let trace = made.read();
+    assert_eq!(trace.identities.broken(RA, Identity::NoOverlap), 1);
+    assert_eq!(
+        trace.identities.broken(RA, Identity::OnlySuspendedResumes),
+        1
+    );
+    assert_eq!(trace.totals[0].states[&State::Completed], 1);
+    assert_eq!(trace.gaps.bound(100), 30);
+}
+
+#[test]
+fn cut_call_stacks_are_compared_as_far_as_both_go() {
+    let frames: Vec<u64> = (1..=95).collect();
+    let small = Batch::new(1, 10).add(10, K::AsyncProfilerMetadata, &metadata(1_024));
+    let read = |resumed: &[u64]| {
+        let made = Made::default()
+            .batch(&small)
+            .batch(&thread(1, 15).created(20, 7, &frames))
+            .batch(&thread(2, 25).resumed(30, 7, resumed));
+        made.read().identities.broken(RA, Identity::FirstFrames)
+    };
+    assert_eq!(read(&frames[..95]), 0, "1,024 bytes hold 95 frames");
+    let longer: Vec<u64> = (1..=97).collect();
+    assert_eq!(read(&longer), 0);
+    assert_eq!(read(&frames[..40]), 1, "not cut");
+    let other: Vec<u64> = (2..=97).collect();
+    assert_eq!(read(&other), 1);
+}
+
+#[test]
+fn ids_above_all_that_were_created_are_a_lost_tail() {
+    let made = |id| {
+        Made::new()
+            .batch(&thread(1, 15).created(20, 7, &[5]))
+            .batch(&thread(2, 25).resumed(30, id, &[5]))
+    };
+    let attached = |id| {
+        let made = made(id);
+        let trace = made.read();
+        let judged = judge(Some(&trace), WHOLE, &Session::default());
+        (
+            flags(&trace, WHOLE).1.contains(&Flag::AttachedMidRun),
+            judged.attached,
+        )
+    };
+    assert_eq!(attached(9), (false, None));
+    assert_eq!(attached(3), (true, Some(true)));
 }
 
 #[test]
@@ -310,7 +378,10 @@ fn call_stacks_as_large_as_the_buffer_may_be_cut() {
 
 #[test]
 fn verdicts() {
-    assert_eq!(judge(None, WHOLE).verdict, Verdict::Empty);
+    assert_eq!(
+        judge(None, WHOLE, &Session::default()).verdict,
+        Verdict::Empty
+    );
     let metadata_only = Made::new().batch(&thread(1, 15));
     assert_eq!(
         flags(&metadata_only.read(), WHOLE),
@@ -395,7 +466,7 @@ proptest! {
         }
         let total: u64 = trace.totals.iter().map(|t| t.total).sum();
         prop_assert_eq!(total, trace.fork_depths.values().sum::<u64>());
-        prop_assert!(judge(Some(&trace), WHOLE).verdict != Verdict::Empty);
+        prop_assert!(judge(Some(&trace), WHOLE, &Session::default()).verdict != Verdict::Empty);
     }
 
     #[test]

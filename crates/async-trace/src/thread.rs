@@ -3,6 +3,7 @@
 use crate::batch::Record;
 use crate::dispatchers::{Dispatchers, Moment, State};
 use crate::frames::{FrameListId, FrameLists};
+use crate::gaps::Gaps;
 use crate::identities::{Breach, Identities, Identity};
 use crate::spans::{Span, Spans};
 use crate::wire::{Family, Kind};
@@ -27,11 +28,13 @@ struct Activation {
     unwound: u32,
     unwinds: u32,
     suspend_frames: Option<FrameListId>,
-    /// What its frames must be, and the rule that says so.
-    expected: Option<(Identity, FrameListId)>,
+    expected: Option<Expected>,
     /// The last record of it was an unwind: an end now means that the exception left the chain.
     unwound_last: bool,
 }
+
+/// The rule that says what the frames of an activation must be, those frames, and when they were recorded.
+type Expected = (Identity, Option<FrameListId>, u64);
 
 impl Activation {
     /// Frames that have ended.
@@ -103,20 +106,27 @@ pub(crate) struct Books<'a> {
     pub(crate) activations: Activations,
     /// Records that mean the innermost activation where there is none, or another than they name.
     pub(crate) orphans: [u64; 2],
-    /// The first of them.
-    pub(crate) first_orphan: Option<Moment>,
+    /// Where records of runtime-async are missing.
+    pub(crate) gaps: Gaps,
+    /// Call stacks of so many frames may have been cut.
+    pub(crate) cut_at: usize,
+    /// The lowest id that was created.
+    pub(crate) lowest_created: Option<u64>,
+    /// The highest id of runtime-async that was created.
+    pub(crate) highest_created: u64,
     /// Activations one by one, as far as they are asked for.
     pub(crate) spans: Spans,
     serial: u64,
 }
 
 impl Books<'_> {
-    fn orphan(&mut self, family: Family, at: Moment) {
+    /// A record means an activation that is not there; what the thread did since its last record is missing.
+    fn orphan(&mut self, family: Family, at: Moment, since: u64) {
         if let Some(count) = self.orphans.get_mut(family.index()) {
             *count = count.saturating_add(1);
         }
-        if self.first_orphan.is_none_or(|first| at.time < first.time) {
-            self.first_orphan = Some(at);
+        if family == Family::RuntimeAsync {
+            self.gaps.note(at.time, since);
         }
     }
 }
@@ -131,6 +141,8 @@ pub(crate) struct Thread {
     behind_reset: bool,
     /// Whether it holds any record of a transition.
     pub(crate) has_transitions: bool,
+    /// When its last record was written.
+    last: u64,
 }
 
 impl Thread {
@@ -146,6 +158,7 @@ impl Thread {
                 self.began_with_reset = true;
                 self.behind_reset = true;
             }
+            self.last = at.time;
             return;
         };
         if !self.has_transitions {
@@ -160,6 +173,7 @@ impl Thread {
             books.identities.check(self.began_with_reset, breach);
         }
         self.transition(kind, family, record, at, books);
+        self.last = at.time;
     }
 
     fn transition(
@@ -203,28 +217,44 @@ impl Thread {
         let serial = books.serial;
         let mut expected = None;
         if let Some(d) = books.dispatchers.get(family, id, &mut books.identities) {
+            // what ran on when what the profiler is asked for changed is told once more
+            let is_replay = behind_reset && d.state == State::Unknown;
             let identities = &mut books.identities;
             if d.resumes > 0 {
-                identities.check(d.open == 0, d.breach(Identity::NoOverlap, at));
-                if d.open == 0 && !behind_reset {
-                    let suspended = d.state == State::Suspended;
-                    identities.check(suspended, d.breach(Identity::OnlySuspendedResumes, at));
+                let overlaps = d.open > 0;
+                identities.check(!overlaps, d.breach(Identity::NoOverlap, at));
+                let mut holds = !overlaps;
+                if !overlaps && !behind_reset {
+                    holds = d.state == State::Suspended;
+                    identities.check(holds, d.breach(Identity::OnlySuspendedResumes, at));
+                }
+                if overlaps {
+                    // one end that is missing is one fault, however often it is resumed since
+                    (d.open, d.forgotten) = (0, serial.saturating_sub(1));
+                }
+                if !holds && family == Family::RuntimeAsync {
+                    books.gaps.note(at.time, d.last);
                 }
             } else if d.creates > 0 {
                 identities.check(true, d.breach(Identity::CreateFirst, at));
             }
             if family == Family::RuntimeAsync {
-                expected = d.frames.and_then(|frames| match d.state {
-                    State::SuspendedAtCreate => Some((Identity::FirstFrames, frames)),
-                    State::Suspended => Some((Identity::ResumeFrames, frames)),
+                expected = match d.state {
+                    State::SuspendedAtCreate if d.frames.is_some() => {
+                        Some((Identity::FirstFrames, d.frames, d.last))
+                    }
+                    State::Suspended => Some((Identity::ResumeFrames, d.frames, d.last)),
                     _ => None,
-                });
+                };
             }
             d.many_threads |= d.resumed.is_some_and(|last| last.os_thread != at.os_thread);
-            d.resumes = d.resumes.saturating_add(1);
+            if !is_replay {
+                d.resumes = d.resumes.saturating_add(1);
+                (d.resumed, d.last) = (Some(at), at.time);
+            }
             d.first_resume = d.first_resume.or(Some(at.time));
             d.open = d.open.saturating_add(1);
-            (d.serial, d.state, d.resumed) = (serial, State::Running, Some(at));
+            (d.serial, d.state) = (serial, State::Running);
             (d.frames, d.ended_frames) = (None, 0);
         }
         self.push(family, id, serial, at, expected);
@@ -236,7 +266,7 @@ impl Thread {
         dispatcher: u64,
         serial: u64,
         began: Moment,
-        expected: Option<(Identity, FrameListId)>,
+        expected: Option<Expected>,
     ) {
         let behind_reset = self.behind_reset;
         let Some(stack) = self.stacks.get_mut(family.index()) else {
@@ -276,45 +306,22 @@ impl Thread {
         let fits = |a: &Activation| a.dispatcher == record.dispatcher && a.frames.is_none();
         if !self.top(family).is_some_and(|a| fits(a)) {
             // its resume record is missing, or was not asked for
-            self.leave_others(family, record.dispatcher, at, books);
             self.resume(family, record.dispatcher, at, books);
         }
-        let Some(activation) = self.top(family) else {
-            return;
-        };
-        activation.frames = record.frames;
-        let (Some(id), Some((rule, expected))) = (record.frames, activation.expected) else {
-            return;
-        };
-        let breach = activation.breach(rule, at);
-        books.identities.check(id == expected, breach);
-    }
-
-    /// A record names a dispatcher that is not the innermost: what runs above it must have gone while nobody looked.
-    fn leave_others(&mut self, family: Family, dispatcher: u64, at: Moment, books: &mut Books<'_>) {
-        let is_within = self
-            .stacks
-            .get(family.index())
-            .is_some_and(|stack| stack.iter().any(|a| a.dispatcher == dispatcher));
-        while is_within && self.top(family).is_some_and(|a| a.dispatcher != dispatcher) {
-            books.orphan(family, at);
-            self.end(family, State::Unknown, at, books);
+        if let Some(activation) = self.top(family) {
+            activation.frames = record.frames;
         }
     }
 
     fn suspend_frames(&mut self, record: &Record, at: Moment, books: &mut Books<'_>) {
         let family = Family::RuntimeAsync;
-        let is_top = |a: &mut Activation| a.dispatcher == record.dispatcher;
-        if !self.top(family).is_some_and(is_top) {
-            self.leave_others(family, record.dispatcher, at, books);
-            if !self.top(family).is_some_and(is_top) {
-                books.orphan(family, at);
-                self.resume(family, record.dispatcher, at, books);
+        match self.top(family) {
+            Some(activation) if activation.dispatcher == record.dispatcher => {
+                activation.suspend_frames = record.frames;
+                activation.unwound_last = false;
             }
-        }
-        if let Some(activation) = self.top(family) {
-            activation.suspend_frames = record.frames;
-            activation.unwound_last = false;
+            // its resume is missing; nothing of it runs here any more
+            _ => books.orphan(family, at, self.last),
         }
     }
 
@@ -326,8 +333,9 @@ impl Thread {
         at: Moment,
         books: &mut Books<'_>,
     ) {
+        let last = self.last;
         let Some(activation) = self.top(family) else {
-            return books.orphan(family, at);
+            return books.orphan(family, at, last);
         };
         activation.unwound_last = false;
         let more = |n: &mut u32, by: u32| *n = n.saturating_add(by);
@@ -350,7 +358,7 @@ impl Thread {
                     u32::try_from(count).unwrap_or(u32::MAX),
                 );
                 if activation.dispatcher != record.dispatcher {
-                    books.orphan(family, at);
+                    books.orphan(family, at, last);
                 }
             }
         }
@@ -360,7 +368,7 @@ impl Thread {
     fn end(&mut self, family: Family, how: State, at: Moment, books: &mut Books<'_>) {
         let popped = self.stacks.get_mut(family.index()).and_then(Vec::pop);
         let Some(activation) = popped else {
-            return books.orphan(family, at);
+            return books.orphan(family, at, self.last);
         };
         books.activations.add(family, how);
         check(&activation, how, at, books);
@@ -393,6 +401,7 @@ impl Thread {
             let family = activation.family;
             books.activations.add(family, State::Running);
             check(&activation, State::Running, activation.began, books);
+            overlapped(&activation, State::Running, activation.began, books);
             books.spans.add(activation.span(State::Running, None));
             let known = books.dispatchers.known(family, activation.dispatcher);
             if let Some(d) = known.filter(|d| d.serial == activation.serial) {
@@ -415,8 +424,13 @@ fn create(family: Family, record: &Record, at: Moment, books: &mut Books<'_>) {
             books.identities.check(false, breach);
         }
         (d.created, d.parent, d.depth) = (Some(at), record.parent, depth);
+        d.last = d.last.max(at.time);
     }
     d.creates = d.creates.saturating_add(1);
+    books.lowest_created = Some(books.lowest_created.map_or(id, |lowest| lowest.min(id)));
+    if family == Family::RuntimeAsync {
+        books.highest_created = books.highest_created.max(id);
+    }
 }
 
 fn create_frames(record: &Record, at: Moment, books: &mut Books<'_>) {
@@ -435,14 +449,20 @@ fn create_frames(record: &Record, at: Moment, books: &mut Books<'_>) {
 /// What the end of an activation says of its dispatcher.
 fn close(activation: &Activation, state: State, at: Moment, books: &mut Books<'_>) {
     let (family, id) = (activation.family, activation.dispatcher);
+    overlapped(activation, state, at, books);
     let Some(d) = books.dispatchers.known(family, id) else {
         return;
     };
-    d.open = d.open.saturating_sub(1);
+    if activation.serial > d.forgotten {
+        d.open = d.open.saturating_sub(1);
+    }
     // an older activation of the same dispatcher may end after the next began (state machines)
     if d.serial == activation.serial {
         d.state = state;
         d.stopped = Some(at);
+        if state != State::Unknown {
+            d.last = at.time;
+        }
         d.ended_frames = activation.ended_frames();
         d.frames = match (family, state) {
             (Family::RuntimeAsync, State::Suspended) => activation.suspend_frames,
@@ -454,14 +474,47 @@ fn close(activation: &Activation, state: State, at: Moment, books: &mut Books<'_
     }
 }
 
+/// An activation ends after its dispatcher was resumed again: that was right when it suspended, and its end only came
+/// late.
+fn overlapped(activation: &Activation, how: State, at: Moment, books: &mut Books<'_>) {
+    let known = books
+        .dispatchers
+        .known(activation.family, activation.dispatcher);
+    if known.is_none_or(|d| activation.serial <= d.forgotten) {
+        let breach = activation.breach(Identity::OnlySuspendedResumes, at);
+        books.identities.check(how == State::Suspended, breach);
+    }
+}
+
+/// Whether an activation runs the frames that its dispatcher had suspended with.
+fn check_frames(activation: &Activation, books: &mut Books<'_>) {
+    let Some((rule, expected, since)) = activation.expected else {
+        return;
+    };
+    let at = activation.began;
+    let cut_at = books.cut_at;
+    let holds = match (activation.frames, expected) {
+        (Some(frames), Some(expected)) => {
+            frames == expected || books.frames.may_be_same(frames, expected, cut_at)
+        }
+        (frames, expected) => frames == expected,
+    };
+    books.identities.check(holds, activation.breach(rule, at));
+    if !holds {
+        books.gaps.note(at.time, since);
+    }
+}
+
 /// The rules about one activation.
 fn check(activation: &Activation, how: State, at: Moment, books: &mut Books<'_>) {
+    check_frames(activation, books);
     let Some(list) = activation.frames.and_then(|id| books.frames.get(id)) else {
         return;
     };
     let ended = activation.ended_frames();
     let frames = list.frames.as_slice();
     let count = u32::try_from(frames.len()).unwrap_or(u32::MAX);
+    let cut_at = books.cut_at;
     let identities = &mut books.identities;
     let mut rule = |identity, holds| identities.check(holds, activation.breach(identity, at));
     rule(
@@ -497,6 +550,10 @@ fn check(activation: &Activation, how: State, at: Moment, books: &mut Books<'_>)
         // the frame that ran is replaced by what it awaits now
         let ran = ended.saturating_add(u32::from(rest.is_some_and(|n| n > 0)));
         let waiting = frames.get(ran as usize..).unwrap_or_default();
-        rule(Identity::SuspendTail, suspended.frames.ends_with(waiting));
+        let cut = frames.len().max(suspended.frames.len()) >= cut_at;
+        rule(
+            Identity::SuspendTail,
+            cut || suspended.frames.ends_with(waiting),
+        );
     }
 }

@@ -1,6 +1,8 @@
 //! How much a recording can be relied on. There is no word for complete: batches have no numbers, so the last ones can be
 //! missing without a trace.
 
+use crate::frames::cut_at;
+use crate::horizon::{Horizons, Session};
 use crate::recording::AsyncTrace;
 use crate::wire::{Family, Kind};
 use std::fmt;
@@ -43,8 +45,8 @@ impl Verdict {
     pub const fn text(self) -> &'static str {
         match self {
             Self::Empty => {
-                "no event of the async profiler: the provider was not asked for with level 4 and keywords other than 0, nothing \
-                 suspended while the session ran, or the runtime is older than .NET 11"
+                "no event of the async profiler: no chain suspended or went on while the session ran, the provider was not \
+                 asked for with level 4 and keywords other than 0, or the runtime is older than .NET 11"
             }
             Self::MetadataOnly => {
                 "the async profiler wrote nothing about chains: nothing suspended, the keywords are those of the other family, \
@@ -60,7 +62,8 @@ impl Verdict {
     pub const fn remedy(self) -> Option<&'static str> {
         match self {
             Self::Empty => Some(
-                "record with the provider System.Runtime.CompilerServices.AsyncProfilerEventSource:0x3FFFF:4",
+                "a process that hangs as a whole records nothing: take a dump (runbook capture); else record with the provider \
+                 System.Runtime.CompilerServices.AsyncProfilerEventSource:0x3FFFF:4",
             ),
             Self::MetadataOnly => Some(
                 "record with the keywords 0x3FFFF, and flush the profiler or leave the process idle for 1.3 s before it ends",
@@ -179,8 +182,8 @@ impl Flag {
                 "records of an earlier session came with this one; they are counted and not used"
             }
             Self::AttachedMidRun => {
-                "chains were alive before the recording began: when and by whom they were created is not in it, and those that \
-                 did nothing since are not in it at all"
+                "the process ran before the recording began: when and by whom its chains were created is not in it, and those \
+                 that have waited since are not in it at all"
             }
             Self::CallstackCut => {
                 "call stacks reach the limit of 255 frames or of the profiler's buffer: outer frames may be missing"
@@ -226,7 +229,7 @@ impl Flag {
             Self::NoMetadata => "record from the start with a larger buffer",
             Self::Leftovers => "leave 30 s between two sessions of one process",
             Self::AttachedMidRun => {
-                "start the session with the process, or take a dump as well: it has the chains that did nothing"
+                "record from the start (collect -- COMMAND), or take a dump as well: it has the chains that did nothing"
             }
             Self::CallstackCut => {
                 "leave DOTNET_AsyncProfiler_EventBufferSize at its default; deeper chains than 255 need a dump"
@@ -280,15 +283,6 @@ pub struct Container {
     pub rundown: u64,
 }
 
-/// Up to when nothing is known to be missing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Horizon {
-    /// Ticks.
-    pub time: u64,
-    /// What it rests on.
-    pub why: &'static str,
-}
-
 /// What may be concluded from a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
@@ -296,16 +290,20 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// What limits it, in the order of [`Flag::ALL`], with how often it was met.
     pub flags: Vec<(Flag, u64)>,
-    /// Up to when it reaches; none when no chain was recorded.
-    pub horizon: Option<Horizon>,
+    /// Up to when it reaches.
+    pub horizons: Horizons,
+    /// Whether the process ran before the session began, so that chains from before may wait unseen; none when the
+    /// recording does not show it.
+    pub attached: Option<bool>,
 }
 
 /// Judges a recording; `trace` is none when the provider has no event.
 #[must_use]
-pub fn judge(trace: Option<&AsyncTrace<'_>>, container: Container) -> Judgement {
+pub fn judge(trace: Option<&AsyncTrace<'_>>, container: Container, session: &Session) -> Judgement {
+    let attached = |flag| u64::from(flag == Flag::AttachedMidRun && session.attached == Some(true));
     let flags: Vec<(Flag, u64)> = Flag::ALL
         .into_iter()
-        .map(|flag| (flag, count(flag, trace, container)))
+        .map(|flag| (flag, count(flag, trace, container).max(attached(flag))))
         .filter(|(_, count)| *count > 0)
         .collect();
     let verdict = match trace {
@@ -317,8 +315,20 @@ pub fn judge(trace: Option<&AsyncTrace<'_>>, container: Container) -> Judgement 
     Judgement {
         verdict,
         flags,
-        horizon: trace.and_then(horizon),
+        attached: match session.attached {
+            Some(known) => Some(known),
+            None => seen_before(trace, container).then_some(true),
+        },
+        horizons: trace.map_or_else(Horizons::default, |trace| Horizons::of(trace, session)),
     }
+}
+
+/// Whether chains go on whose ids are lower than those of all that were created.
+fn seen_before(trace: Option<&AsyncTrace<'_>>, container: Container) -> bool {
+    let Some(trace) = trace else { return false };
+    let lowest = trace.lowest_created.unwrap_or(u64::MAX);
+    let mut without = trace.dispatchers.iter().filter(|d| d.creates == 0);
+    count(Flag::AttachedMidRun, Some(trace), container) > 0 || without.any(|d| d.id < lowest)
 }
 
 /// How often a flag was met; 0 is not at all.
@@ -355,7 +365,21 @@ fn of_chains(flag: Flag, trace: &AsyncTrace<'_>, container: Container) -> u64 {
                 || container.damages > 0
                 || trace.rejected > 0;
             let without = runtime_async.total.saturating_sub(runtime_async.created);
-            if explained { 0 } else { without }
+            // ids come from a counter: who has a higher one than any that was created, was created later, in a buffer
+            // that was not handed over
+            let later = trace.dispatchers.iter().filter(|d| {
+                d.family == Family::RuntimeAsync && d.creates == 0 && d.id > trace.highest_created
+            });
+            let lost = if trace.highest_created == 0 {
+                0
+            } else {
+                later.count() as u64
+            };
+            if explained {
+                0
+            } else {
+                without.saturating_sub(lost)
+            }
         }
         Flag::CallstackCut => cut_callstacks(trace),
         Flag::ChainGap => {
@@ -381,59 +405,13 @@ fn of_chains(flag: Flag, trace: &AsyncTrace<'_>, container: Container) -> u64 {
     }
 }
 
-/// Frames that a call stack never exceeds.
-const MOST_FRAMES: usize = 255;
-/// Buffers of at least this many bytes hold a call stack of 255 frames.
-const ROOMY_BUFFER: u32 = 2_650;
-/// Bytes of a small buffer that frames cannot have.
-const BUFFER_OVERHEAD: u32 = 73;
-/// Bytes of a frame at most.
-const FRAME_BYTES: u32 = 10;
-
 /// Call stack records that have as many frames as fit, so that there may have been more.
 fn cut_callstacks(trace: &AsyncTrace<'_>) -> u64 {
-    let smallest = trace.metadata.iter().map(|m| m.buffer_size).min();
-    let small = smallest.filter(|size| *size < ROOMY_BUFFER).map(|size| {
-        size.saturating_sub(BUFFER_OVERHEAD)
-            .checked_div(FRAME_BYTES)
-            .unwrap_or(0)
-    });
-    let limit = small.map_or(MOST_FRAMES, |limit| {
-        usize::try_from(limit)
-            .unwrap_or(MOST_FRAMES)
-            .min(MOST_FRAMES)
-    });
+    let limit = cut_at(trace.metadata.iter().map(|m| m.buffer_size).min());
     trace
         .frames
         .iter()
-        .filter(|list| list.frames.len() >= limit.max(1))
+        .filter(|list| list.frames.len() >= limit)
         .map(|list| list.uses)
         .fold(0, u64::saturating_add)
-}
-
-fn horizon(trace: &AsyncTrace<'_>) -> Option<Horizon> {
-    if !trace.has_transitions() {
-        return None;
-    }
-    let orphan = trace.first_orphan.map(|m| m.time);
-    let gap = match (trace.identities.first_gap(), orphan) {
-        (Some(gap), Some(orphan)) => Some(gap.min(orphan)),
-        (gap, orphan) => gap.or(orphan),
-    };
-    if let Some(time) = gap {
-        let why = "chains go on in another place than they stopped at from here on";
-        return Some(Horizon { time, why });
-    }
-    let open = trace
-        .contexts
-        .values()
-        .filter(|c| c.open > 0)
-        .map(|c| c.end);
-    if let Some(time) = open.min() {
-        let why = "a thread with an open activation delivered its last batch here";
-        return Some(Horizon { time, why });
-    }
-    let (_, time) = trace.span?;
-    let why = "the last record; threads that delivered nothing since may have done more";
-    Some(Horizon { time, why })
 }

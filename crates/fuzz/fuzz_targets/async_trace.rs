@@ -1,7 +1,7 @@
 //! Batches of arbitrary bytes: decoded, followed, judged, and never a panic; sums stay sums.
 #![no_main]
 
-use asynctriage_async_trace::{Container, Outer, Recording, judge};
+use asynctriage_async_trace::{Container, Outer, Recording, Session, judge};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -14,6 +14,7 @@ fuzz_target!(|bytes: &[u8]| {
         recording.push(Outer {
             offset,
             time: u64::MAX,
+            thread: 0,
             payload,
         });
         (rest, offset) = (next, offset + 2 + len as u64);
@@ -23,6 +24,13 @@ fuzz_target!(|bytes: &[u8]| {
     for totals in &trace.totals {
         assert_eq!(totals.total, totals.states.values().sum::<u64>());
     }
-    let judged = judge(Some(&trace), Container::default());
-    assert_eq!(judged.horizon.is_some(), trace.has_transitions() && trace.span.is_some());
+    let session = Session {
+        frequency: 1_000,
+        end: trace.span.map(|(_, last)| last),
+        ..Session::default()
+    };
+    let horizons = judge(Some(&trace), Container::default(), &session).horizons;
+    for horizon in horizons.proved.iter().chain(&horizons.likely) {
+        assert!(trace.span.is_some_and(|(first, _)| horizon.time >= first));
+    }
 });

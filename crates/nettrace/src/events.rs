@@ -282,7 +282,8 @@ impl<'a> Events<'a> {
     #[inline]
     fn event(&mut self) -> Option<Event<'a>> {
         let row = self.rows.as_ref()?.row();
-        self.losses.event(row.capture_thread, row.sequence);
+        self.losses
+            .event(row.capture_thread, row.sequence, row.timestamp);
         let index = self.by_id.get(&row.metadata);
         let Some(counted) = index.and_then(|index| self.kinds.get_mut(*index)) else {
             self.summary.without_metadata = self.summary.without_metadata.saturating_add(1);

@@ -53,6 +53,7 @@
 mod blocks;
 mod cursor;
 mod damage;
+mod ends;
 mod error;
 mod events;
 mod field;
@@ -73,6 +74,7 @@ mod trace;
 
 pub use blocks::Truncation;
 pub use damage::{Damage, Damages};
+pub use ends::BlockEnds;
 pub use error::Error;
 pub use events::{Event, Events};
 pub use field::{Field, FieldType, Value, Values};

@@ -20,6 +20,9 @@ pub struct Lost {
     pub threads: u64,
     /// Places where a thread's numbers go back, not to 1: something is lost, how much cannot be told.
     pub unknown: u64,
+    /// When a thread wrote its last event before one that is missing, in ticks: the earliest of all; 0 when the first
+    /// events of a thread are missing.
+    pub since: Option<u64>,
 }
 
 /// What is known of a thread.
@@ -27,6 +30,8 @@ pub struct Lost {
 struct Sequence {
     thread: u64,
     last: u32,
+    /// When its last event was written.
+    time: u64,
     gaps: bool,
 }
 
@@ -45,9 +50,12 @@ impl Losses {
     }
 
     /// An event of a thread.
-    pub(crate) fn event(&mut self, thread: u64, sequence: u32) {
+    pub(crate) fn event(&mut self, thread: u64, sequence: u32, time: u64) {
         // a thread that died may leave its id to a new one, which counts from 1 again
         self.follow(thread, sequence, sequence.wrapping_sub(1), sequence == 1);
+        if let Some(state) = &mut self.current {
+            state.time = time;
+        }
     }
 
     /// The number that a thread has reached at least, by a sequence point.
@@ -78,6 +86,13 @@ impl Losses {
         state.last = sequence;
         if gap == 0 {
             return;
+        }
+        if gap < NEGATIVE || !may_restart {
+            let since = self
+                .lost
+                .since
+                .map_or(state.time, |since| since.min(state.time));
+            self.lost.since = Some(since);
         }
         if gap < NEGATIVE {
             let is_first = !state.gaps;
@@ -117,16 +132,16 @@ mod tests {
     #[test]
     fn gaps_are_counted_per_thread() {
         let none = lost(|l| {
-            l.event(1, 1);
-            l.event(2, 1);
-            l.event(1, 2);
+            l.event(1, 1, 7);
+            l.event(2, 1, 7);
+            l.event(1, 2, 7);
             l.reached(1, 2);
         });
         assert_eq!(none, (0, 0, 0));
         let some = lost(|l| {
-            l.event(1, 3);
-            l.event(1, 5);
-            l.event(2, 1);
+            l.event(1, 3, 7);
+            l.event(1, 5, 7);
+            l.event(2, 1, 7);
             l.reached(2, 10);
             l.reached(3, 0);
         });
@@ -138,23 +153,42 @@ mod tests {
         let wrapped = lost(|l| {
             l.reached(1, u32::MAX / 2);
             l.reached(1, u32::MAX - 1);
-            l.event(1, u32::MAX);
-            l.event(1, 0);
-            l.event(1, 1);
+            l.event(1, u32::MAX, 7);
+            l.event(1, 0, 7);
+            l.event(1, 1, 7);
         });
         assert_eq!(wrapped, (u64::from(u32::MAX) - 1, 1, 0));
         let again = lost(|l| {
-            l.event(1, 1);
-            l.event(1, 2);
-            l.event(1, 1);
-            l.event(1, 2);
+            l.event(1, 1, 7);
+            l.event(1, 2, 7);
+            l.event(1, 1, 7);
+            l.event(1, 2, 7);
         });
         assert_eq!(again, (0, 0, 0));
         let back = lost(|l| {
-            l.event(1, 1);
-            l.event(1, 2);
-            l.event(1, 2);
+            l.event(1, 1, 7);
+            l.event(1, 2, 7);
+            l.event(1, 2, 7);
         });
         assert_eq!(back, (0, 0, 1));
+    }
+
+    #[test]
+    fn the_last_event_before_a_gap_is_known() {
+        let since = |of: &dyn Fn(&mut Losses)| {
+            let mut losses = Losses::default();
+            of(&mut losses);
+            losses.lost().since
+        };
+        assert_eq!(since(&|l| l.event(1, 1, 10)), None);
+        let gap = |l: &mut Losses| {
+            l.event(1, 1, 30);
+            l.event(2, 1, 10);
+            l.event(2, 2, 20);
+            l.event(2, 4, 40);
+            l.reached(1, 5);
+        };
+        assert_eq!(since(&gap), Some(20));
+        assert_eq!(since(&|l| l.event(1, 2, 10)), Some(0));
     }
 }

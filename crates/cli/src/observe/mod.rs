@@ -139,8 +139,8 @@ impl Folders {
     }
 }
 
-/// On Windows the folder for temporary files is each user's own.
-fn own_folder() -> io::Result<TempDir> {
+/// A folder that only this user can reach. On Windows the folder for temporary files is each user's own.
+pub(crate) fn own_folder() -> io::Result<TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("asynctriage-");
     #[cfg(unix)]

@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::new_file;
 use asynctriage_diagnostics::{Announced, Client, Error, ProcessInfo, ReversePort, SessionConfig};
 use std::ffi::OsString;
-use std::io::{self, Read};
+use std::io::{self, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -236,9 +236,14 @@ fn begin(client: &Client, record: &Record) -> Result<Recording, CliError> {
     let still = Arc::clone(&wanted);
     thread::spawn(move || {
         let mut bytes = 0_u64;
-        let result = pump(&mut events, &mut file, &still, |len| {
-            bytes = bytes.saturating_add(len);
-            bytes < MAX_RECORDING
+        let result = pump(&mut events, &still, |piece| {
+            file.write_all(piece)?;
+            bytes = bytes.saturating_add(piece.len() as u64);
+            if bytes < MAX_RECORDING {
+                Ok(true)
+            } else {
+                Err(io::Error::other("the recording is longer than the limit"))
+            }
         });
         // the run may have failed meanwhile
         let _ = send.send(result.map(|()| bytes));

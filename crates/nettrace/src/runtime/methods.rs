@@ -76,6 +76,9 @@ impl Method {
     }
 }
 
+/// Flag of code that was compiled in the process.
+const JITTED: u32 = 8;
+
 /// What tells ranges apart: live events and rundown name the same one twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
@@ -149,6 +152,15 @@ impl Methods {
     /// All ranges, in the order of their first events.
     pub fn ranges(&self) -> &[Method] {
         &self.ranges
+    }
+
+    /// Methods that were compiled before the session began: the rundown lists them, and no event says that they were
+    /// compiled meanwhile. `None` when the session did not ask for such events, or has no rundown.
+    pub fn compiled_before(&self) -> Option<usize> {
+        let jitted = || self.ranges.iter().filter(|m| m.flags & JITTED != 0);
+        let loads = jitted().any(|m| m.origin.loaded.is_some());
+        let before = jitted().filter(|m| m.origin.rundown && m.origin.loaded.is_none());
+        (loads && self.rundown > 0).then(|| before.count())
     }
 
     fn method(&mut self, event: &Event<'_>, phase: Phase, load: &MethodLoad<'_>) {

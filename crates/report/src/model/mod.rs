@@ -3,6 +3,7 @@
 mod address;
 mod chain;
 mod finding;
+mod horizon;
 mod join;
 mod kinds;
 mod markers;
@@ -19,6 +20,7 @@ pub use chain::{
     ChainGroup, Completer, Details, Frame, Leaf, Local, Member, Root, Verdict, Waiting,
 };
 pub use finding::{Evidence, Finding};
+pub use horizon::{AtHorizon, ChainStanding, TraceHorizon};
 pub use join::{
     ChainHistory, FrameMatch, JoinContradiction, JoinedChain, OperationHistory, TraceJoin,
 };
@@ -41,8 +43,8 @@ pub use runtimes::{RuntimeTable, RuntimesReport};
 pub use trace::{
     AsyncProfile, Callstacks, Completeness, DispatcherCounts, NotCompleted, ProfilerClock,
     ProfilerContext, ProfilerMetadata, TraceBreach, TraceChain, TraceContainer, TraceDamage,
-    TraceFlag, TraceFrame, TraceHorizon, TraceMember, TraceMethods, TraceMoment, TraceRecord,
-    TraceRecordRef, TraceRejection, TraceReport, TraceVerdict,
+    TraceFlag, TraceFrame, TraceMember, TraceMethods, TraceMoment, TraceRecord, TraceRecordRef,
+    TraceRejection, TraceReport, TraceVerdict,
 };
 pub use views::{Decoded, FieldRow, HeapReport, ObjectReport, TaskReport, TaskRow, TypeRow};
 

@@ -1,7 +1,8 @@
 //! What a recording of the async profiler says. The keys are those of the contract; chains use the words of dumps.
 
 use super::{
-    Address, FrameKind, MarkerReport, SCHEMA_VERSION, Tool, TplReport, TraceJoin, Waiting, is_zero,
+    Address, AtHorizon, ChainStanding, FrameKind, MarkerReport, SCHEMA_VERSION, Tool, TplReport,
+    TraceHorizon, TraceJoin, Waiting, is_zero,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -33,7 +34,8 @@ pub struct TraceReport {
     /// How far the recording can be relied on, and what would make the next one better.
     #[serde(default)]
     pub completeness: Completeness,
-    /// Chains that had not ended when the recording did, the largest group first.
+    /// Chains that had not ended when the recording did: those whose state is proved, then those where it is likely, then
+    /// those where it is unknown; the largest group first.
     #[serde(default)]
     pub chains: Vec<TraceChain>,
     /// The file as a container of events.
@@ -114,9 +116,16 @@ pub struct Completeness {
     pub remedy: Option<String>,
     /// The flags one by one.
     pub flags: Vec<TraceFlag>,
-    /// Up to when nothing is known to be missing.
+    /// Up to when it is proved that nothing is missing; left out when nothing proves it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub horizon: Option<TraceHorizon>,
+    /// Up to when nothing is likely to be missing, when that is later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub likely_horizon: Option<TraceHorizon>,
+    /// Whether the process ran before the recording began: chains that have waited since then are in no recording. Left
+    /// out when the recording does not show it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attached: Option<bool>,
 }
 
 /// Something that limits what may be concluded.
@@ -134,23 +143,6 @@ pub struct TraceFlag {
     pub remedy: String,
 }
 
-/// A time up to which nothing is known to be missing.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
-pub struct TraceHorizon {
-    /// Ticks of the recording's clock.
-    pub ticks: u64,
-    /// In UTC as RFC 3339.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub time: Option<String>,
-    /// Seconds before the end of the recording.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seconds_before_end: Option<f64>,
-    /// What it rests on.
-    pub why: String,
-}
-
 /// Chains with the same frames in the same state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -162,12 +154,15 @@ pub struct TraceChain {
     pub count: u64,
     /// The form of their methods.
     pub kind: FrameKind,
-    /// `suspended at create` (never resumed), `suspended`, `running`, `unknown (reset)`.
+    /// How it was seen last: `suspended at create` (never resumed), `suspended`, `running`, `unknown (reset)`.
     pub state: String,
+    /// How sure it is that this is its state.
+    pub standing: ChainStanding,
     /// Since when the oldest has been in that state, in UTC as RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_seen: Option<String>,
-    /// For how long they have been in that state, up to the end of the recording: its last event.
+    /// For how long they have been in that state: up to the horizon where it is proved, else up to the end of the
+    /// recording, its last event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_seconds: Option<Waiting>,
     /// The frames, innermost first; `null` when the recording has none for this state.
@@ -381,8 +376,11 @@ pub struct AsyncProfile {
     pub fork_depths: BTreeMap<u32, u64>,
     /// By family: `RA` runtime-async, `SM` state machines.
     pub dispatchers: BTreeMap<String, DispatcherCounts>,
-    /// Chains that had not ended, by the names of their frames; `chains` has the rest.
+    /// Chains that had not ended, as they were last seen, by the names of their frames; `chains` has the rest. Those whose
+    /// last records were not handed over are among them: see `at_horizon`.
     pub not_completed_chains: Vec<NotCompleted>,
+    /// What is proved of them.
+    pub at_horizon: AtHorizon,
     /// How often a rule of whole recordings held.
     pub identities_ok: u64,
     /// How often each did not.

@@ -3,7 +3,9 @@
 use super::TraceOptions;
 use super::names;
 use super::time::Times;
-use asynctriage_async_trace::{AsyncTrace, Dispatcher, Family, FrameListId, State};
+use asynctriage_async_trace::{
+    AsyncTrace, Dispatcher, Family, FrameListId, Horizons, Standing, State,
+};
 use asynctriage_nettrace::runtime::MethodRanges;
 use asynctriage_report as report;
 use std::cmp::Reverse;
@@ -13,6 +15,7 @@ use std::collections::BTreeMap;
 pub(super) struct Group<'t> {
     pub(super) family: Family,
     pub(super) state: State,
+    pub(super) standing: Standing,
     /// Raw names.
     pub(super) names: Option<Vec<String>>,
     /// Of the first of them.
@@ -21,27 +24,34 @@ pub(super) struct Group<'t> {
     pub(super) members: Vec<&'t Dispatcher>,
 }
 
-/// Dispatchers that have not ended, by what a reader sees of them; the largest groups first.
-pub(super) fn not_ended<'t>(trace: &'t AsyncTrace<'_>, methods: &MethodRanges) -> Vec<Group<'t>> {
-    type Exact = (Family, State, Option<FrameListId>);
+/// Dispatchers that have not ended, by what a reader sees of them; those whose state is proved first, then the largest
+/// groups. Without horizons all are taken as they were last seen.
+pub(super) fn not_ended<'t>(
+    trace: &'t AsyncTrace<'_>,
+    horizons: Option<&Horizons>,
+    methods: &MethodRanges,
+) -> Vec<Group<'t>> {
+    type Exact = (Standing, Family, State, Option<FrameListId>);
     let mut exact: BTreeMap<Exact, Vec<&Dispatcher>> = BTreeMap::new();
     for d in trace.dispatchers.iter().filter(|d| !d.state.is_end()) {
+        let standing = horizons.map_or(Standing::Proved, |h| h.standing(d));
         exact
-            .entry((d.family, d.state, d.frames))
+            .entry((standing, d.family, d.state, d.frames))
             .or_default()
             .push(d);
     }
-    type Seen = (Family, State, Option<Vec<String>>);
+    type Seen = (Standing, Family, State, Option<Vec<String>>);
     let mut seen: BTreeMap<Seen, Group<'t>> = BTreeMap::new();
-    for ((family, state, list), members) in exact {
+    for ((standing, family, state, list), members) in exact {
         let names = list.map(|list| {
             let frames = trace.frames.frames(list).iter();
             frames.map(|f| names::raw(methods, f.address)).collect()
         });
-        seen.entry((family, state, names.clone()))
+        seen.entry((standing, family, state, names.clone()))
             .or_insert_with(|| Group {
                 family,
                 state,
+                standing,
                 names,
                 list,
                 members: Vec::new(),
@@ -55,18 +65,20 @@ pub(super) fn not_ended<'t>(trace: &'t AsyncTrace<'_>, methods: &MethodRanges) -
             .members
             .sort_by_key(|d| (d.since().map(|m| m.time), d.id));
     }
-    groups.sort_by_key(|g| Reverse(g.members.len()));
+    groups.sort_by_key(|g| (g.standing, Reverse(g.members.len())));
     groups
 }
 
 /// The groups as the report has them.
 pub(super) fn groups(
     trace: &AsyncTrace<'_>,
+    horizons: &Horizons,
     methods: &MethodRanges,
     times: &Times,
     options: &TraceOptions,
 ) -> Vec<report::TraceChain> {
-    let groups = not_ended(trace, methods);
+    let groups = not_ended(trace, Some(horizons), methods);
+    let proved = horizons.proved.map(|h| h.time);
     let numbered = groups.iter().zip(1_usize..);
     numbered
         .map(|(group, number)| {
@@ -80,8 +92,9 @@ pub(super) fn groups(
                     Family::StateMachine => report::FrameKind::StateMachine,
                 },
                 state: group.state.as_str().to_owned(),
+                standing: standing(group.standing),
                 first_seen: oldest(group).and_then(|ticks| times.utc(ticks)),
-                waiting_seconds: waiting(group, times),
+                waiting_seconds: waiting(group, proved, times),
                 frames: group.list.map(|list| frames(trace, methods, group, list)),
                 no_frames: group.list.is_none().then(|| no_frames(group).to_owned()),
                 members: members.map(|d| member(d, times)).collect(),
@@ -96,20 +109,38 @@ fn oldest(group: &Group<'_>) -> Option<u64> {
     times.map(|m| m.time).min()
 }
 
-fn waiting(group: &Group<'_>, times: &Times) -> Option<report::Waiting> {
+pub(super) fn standing(standing: Standing) -> report::ChainStanding {
+    match standing {
+        Standing::Proved => report::ChainStanding::Proved,
+        Standing::Likely => report::ChainStanding::Likely,
+        Standing::Unknown => report::ChainStanding::Unknown,
+    }
+}
+
+/// Up to the horizon where that is proved, else up to the end of the recording.
+fn waiting(group: &Group<'_>, proved: Option<u64>, times: &Times) -> Option<report::Waiting> {
+    let until = proved.filter(|_| group.standing == Standing::Proved);
+    let elapsed = |since| match until {
+        Some(until) => times.clock.seconds(since, until).map(|s| s.max(0.0)),
+        None => times.until_end(since),
+    };
     let since = group.members.iter().filter_map(|d| d.since());
-    let mut seconds: Vec<f64> = since.filter_map(|m| times.until_end(m.time)).collect();
+    let mut seconds: Vec<f64> = since.filter_map(|m| elapsed(m.time)).collect();
     seconds.sort_by(f64::total_cmp);
+    let from = match group.state {
+        State::SuspendedAtCreate => "create",
+        State::Running => "resume",
+        _ => "suspend",
+    };
+    let to = match until {
+        Some(_) => "horizon",
+        None => "end of the recording",
+    };
     Some(report::Waiting {
         min: *seconds.first()?,
         median: *seconds.get(seconds.len() / 2)?,
         max: *seconds.last()?,
-        how: match group.state {
-            State::SuspendedAtCreate => "from the create record to the end of the recording",
-            State::Running => "from the resume record to the end of the recording",
-            _ => "from the suspend record to the end of the recording",
-        }
-        .to_owned(),
+        how: format!("from the {from} record to the {to}"),
     })
 }
 

@@ -3,7 +3,9 @@
 use super::chains;
 use super::names::{Resolution, resolution};
 use super::time::{self, Times};
-use asynctriage_async_trace::{AsyncTrace, Family, Frame, Identity, Kind, State};
+use asynctriage_async_trace::{
+    AsyncTrace, Family, Frame, Horizons, Identity, Kind, Standing, State,
+};
 use asynctriage_nettrace::runtime::{MethodRanges, Methods};
 use asynctriage_nettrace::{Header, Summary};
 use asynctriage_report as report;
@@ -71,6 +73,7 @@ pub(super) fn methods(methods: &Methods) -> report::TraceMethods {
 
 pub(super) fn profile(
     trace: &AsyncTrace<'_>,
+    horizons: &Horizons,
     methods: &MethodRanges,
     times: &Times,
 ) -> report::AsyncProfile {
@@ -96,7 +99,8 @@ pub(super) fn profile(
         activations: activations(trace),
         fork_depths: trace.fork_depths.clone(),
         dispatchers: dispatchers(trace),
-        not_completed_chains: not_completed(trace, methods),
+        not_completed_chains: not_completed(chains::not_ended(trace, None, methods).iter()),
+        at_horizon: at_horizon(trace, horizons, methods, times),
         identities_ok: trace.identities.held_in_all(),
         identities_failed: identities_failed(trace),
         breaches: breaches(trace),
@@ -221,16 +225,46 @@ fn dispatchers(trace: &AsyncTrace<'_>) -> BTreeMap<String, report::DispatcherCou
         .collect()
 }
 
-fn not_completed(trace: &AsyncTrace<'_>, methods: &MethodRanges) -> Vec<report::NotCompleted> {
-    let groups = chains::not_ended(trace, methods).into_iter();
+fn not_completed<'g, 't: 'g>(
+    groups: impl Iterator<Item = &'g chains::Group<'t>>,
+) -> Vec<report::NotCompleted> {
     groups
         .map(|group| report::NotCompleted {
             family: group.family.short().to_owned(),
             state: group.state.as_str().to_owned(),
             count: group.members.len() as u64,
-            frames: group.names,
+            frames: group.names.clone(),
         })
         .collect()
+}
+
+/// What is proved of the chains that had not ended, and of how many that is not.
+fn at_horizon(
+    trace: &AsyncTrace<'_>,
+    horizons: &Horizons,
+    methods: &MethodRanges,
+    times: &Times,
+) -> report::AtHorizon {
+    let groups = chains::not_ended(trace, Some(horizons), methods);
+    let count = |standing: Standing, passes: &dyn Fn(State) -> bool| {
+        let of = groups
+            .iter()
+            .filter(|g| g.standing == standing && passes(g.state));
+        of.map(|g| g.members.len() as u64)
+            .fold(0, u64::saturating_add)
+    };
+    let waits = |state| matches!(state, State::Suspended | State::SuspendedAtCreate);
+    let runs = |state| state == State::Running;
+    report::AtHorizon {
+        ticks: horizons.proved.map(|h| h.time),
+        time: horizons.proved.and_then(|h| times.utc(h.time)),
+        waiting: count(Standing::Proved, &waits),
+        running: count(Standing::Proved, &runs),
+        likely_waiting: count(Standing::Likely, &waits),
+        likely_running: count(Standing::Likely, &runs),
+        state_unknown: count(Standing::Unknown, &|_| true),
+        chains: not_completed(groups.iter().filter(|g| g.standing == Standing::Proved)),
+    }
 }
 
 fn identities_failed(trace: &AsyncTrace<'_>) -> BTreeMap<String, u64> {

@@ -6,6 +6,7 @@ mod join;
 mod names;
 mod others;
 mod records;
+mod session;
 mod time;
 mod timeline;
 
@@ -16,8 +17,8 @@ pub use timeline::timeline;
 use asynctriage_async_trace::markers::{MarkerRecording, Markers};
 use asynctriage_async_trace::tpl::{Tpl, TplRecording};
 use asynctriage_async_trace::{
-    AsyncTrace, Clock, Container, EVENT, Judgement, Outer, PREVIEW_PROVIDER, PROVIDER, Recording,
-    judge,
+    AsyncTrace, Clock, Container, EVENT, Horizon, Judgement, Outer, PREVIEW_PROVIDER, PROVIDER,
+    Recording, judge,
 };
 use asynctriage_nettrace::runtime::{MethodRanges, Methods};
 use asynctriage_nettrace::{Event, Header, Summary, Trace};
@@ -99,8 +100,10 @@ fn scan<'a>(
     let mut tpl = TplRecording::new();
     let mut markers = options.markers.clone().map(MarkerRecording::new);
     let (mut end, mut events) = (None, trace.events());
+    let mut ends = session::Ends::default();
     for event in &mut events {
         end = end.max(Some(event.timestamp));
+        ends.push(&event);
         let is_taken = take(&event, &mut recording)
             || tpl.push(&event)
             || markers.as_mut().is_some_and(|m| m.push(&event));
@@ -115,6 +118,7 @@ fn scan<'a>(
         bytes: trace.len(),
         packed_fault: options.packed_fault,
         end,
+        ends,
         tpl: (!tpl.is_empty()).then(|| tpl.finish()),
         markers: markers.map(MarkerRecording::finish),
     };
@@ -130,6 +134,8 @@ struct Read {
     packed_fault: bool,
     /// The last event, in ticks.
     end: Option<u64>,
+    /// When sessions of the process ended.
+    ends: session::Ends,
     tpl: Option<Tpl>,
     markers: Option<Markers>,
 }
@@ -140,6 +146,7 @@ fn take<'a>(event: &Event<'a>, recording: &mut Recording<'a>) -> bool {
         recording.push(Outer {
             offset: event.payload_offset,
             time: event.timestamp,
+            thread: event.thread,
             payload: event.payload,
         });
     } else if event.kind.provider == PREVIEW_PROVIDER {
@@ -157,7 +164,7 @@ fn report(
     dump: Option<&DumpSide>,
 ) -> report::TraceReport {
     let trace = (!recording.is_empty()).then(|| recording.finish());
-    let judgement = judge(trace.as_ref(), container(read));
+    let judgement = judge(trace.as_ref(), container(read), &session::session(read));
     let times = times(read, trace.as_ref());
     let verdict = verdict(&judgement);
     let joined = trace
@@ -165,7 +172,7 @@ fn report(
         .zip(dump)
         .map(|(trace, dump)| join::join(dump, read, trace, &times, options.members));
     let mut chains = trace.as_ref().map_or_else(Vec::new, |trace| {
-        chains::groups(trace, &read.methods, &times, options)
+        chains::groups(trace, &judgement.horizons, &read.methods, &times, options)
     });
     if let Some(joined) = &joined {
         names::complete(&mut chains, &joined.names);
@@ -185,7 +192,7 @@ fn report(
         methods: figures::methods(read.methods.methods()),
         async_profile: trace
             .as_ref()
-            .map(|trace| figures::profile(trace, &read.methods, &times)),
+            .map(|trace| figures::profile(trace, &judgement.horizons, &read.methods, &times)),
         tpl: read
             .tpl
             .as_ref()
@@ -245,18 +252,37 @@ fn completeness(judgement: &Judgement, times: &Times) -> report::Completeness {
             text: flag.text().to_owned(),
             remedy: flag.remedy().to_owned(),
         });
-    let horizon = judgement.horizon.map(|horizon| report::TraceHorizon {
+    let horizons = &judgement.horizons;
+    report::Completeness {
+        text: words(judgement),
+        remedy: judgement.verdict.remedy().map(str::to_owned),
+        flags: flags.collect(),
+        horizon: horizons.proved.map(|h| horizon(h, times)),
+        likely_horizon: horizons.likely.map(|h| horizon(h, times)),
+        attached: judgement.attached,
+    }
+}
+
+fn horizon(horizon: Horizon, times: &Times) -> report::TraceHorizon {
+    report::TraceHorizon {
         ticks: horizon.time,
         time: times.utc(horizon.time),
         seconds_before_end: times.until_end(horizon.time),
         why: horizon.why.to_owned(),
-    });
-    report::Completeness {
-        text: judgement.verdict.text().to_owned(),
-        remedy: judgement.verdict.remedy().map(str::to_owned),
-        flags: flags.collect(),
-        horizon,
+        ended_by: horizon.ended_by.map(str::to_owned),
     }
+}
+
+/// What the verdict means here.
+fn words(judgement: &Judgement) -> String {
+    use asynctriage_async_trace::Verdict;
+    let text = match (judgement.verdict, judgement.horizons.proved) {
+        (Verdict::Bounded, None) => {
+            "nothing is known to be missing; that nothing is cannot be proved, for the threads were not asked for their buffers"
+        }
+        (verdict, _) => verdict.text(),
+    };
+    text.to_owned()
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ pub fn records(
         let outer = Outer {
             offset: event.payload_offset,
             time: event.timestamp,
+            thread: event.thread,
             payload: event.payload,
         };
         let flow = match batch::records(&outer, &manifest, &mut frames, &mut decoded) {

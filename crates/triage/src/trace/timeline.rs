@@ -20,7 +20,11 @@ pub fn timeline(file: &[u8]) -> Result<Timeline, TraceError> {
     let recording = Recording::new().with_spans(MAX_SPANS);
     let (read, recording) = scan(file, &TraceOptions::default(), recording)?;
     let trace = (!recording.is_empty()).then(|| recording.finish());
-    let judgement = judge(trace.as_ref(), container(&read));
+    let judgement = judge(
+        trace.as_ref(),
+        container(&read),
+        &super::session::session(&read),
+    );
     let times = times(&read, trace.as_ref());
     let verdict = super::verdict(&judgement);
     let mut line = Timeline {

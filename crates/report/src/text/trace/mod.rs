@@ -12,7 +12,7 @@ use super::TextOptions;
 use super::page::Page;
 use super::style::Role;
 use super::words::{bytes, count, duration, several, verb};
-use crate::{FrameKind, TraceChain, TraceReport, TraceVerdict};
+use crate::{ChainStanding, FrameKind, TraceChain, TraceHorizon, TraceReport, TraceVerdict};
 
 /// The report of a recording as text; ends with a newline.
 #[must_use]
@@ -67,34 +67,9 @@ fn header(page: &mut Page<'_>, report: &TraceReport) {
     }
 }
 
-/// What waits and what runs at the end, in one sentence.
+/// What waits and what runs, in one sentence, and what the recording cannot show.
 fn summary(page: &mut Page<'_>, report: &TraceReport) {
     page.blank();
-    let of = |passes: fn(&TraceChain) -> bool| {
-        let groups = report.chains.iter().filter(|c| passes(c));
-        groups.fold((0_u64, 0_u64), |(chains, groups), c| {
-            (chains.saturating_add(c.count), groups.saturating_add(1))
-        })
-    };
-    let (waiting, groups) = of(is_waiting);
-    let (running, _) = of(is_running);
-    let mut parts = vec![match waiting {
-        0 => "0 chains wait".to_owned(),
-        _ => format!(
-            "{} in {} {}",
-            several(waiting, "chain"),
-            several(groups, "group"),
-            verb(waiting, "waits", "wait")
-        ),
-    }];
-    if running > 0 {
-        let text = format!("{} {}", count(running), verb(running, "runs", "run"));
-        parts.push(text);
-    }
-    let unknown = of(|c| !is_waiting(c) && !is_running(c)).0;
-    if unknown > 0 {
-        parts.push(format!("of {} it is not known", count(unknown)));
-    }
     let tpl = report.tpl.as_ref().filter(|tpl| tpl.pending_waits > 0);
     let text = match (report.verdict, tpl) {
         (TraceVerdict::Empty | TraceVerdict::MetadataOnly, Some(tpl)) => format!(
@@ -108,10 +83,88 @@ fn summary(page: &mut Page<'_>, report: &TraceReport) {
         (TraceVerdict::Empty | TraceVerdict::MetadataOnly, None) => {
             "The recording says nothing about chains.".to_owned()
         }
-        _ => format!("At the end of the recording {}.", parts.join("; ")),
+        _ => headline(report),
     };
     let spans = [page.span(Role::Strong, text)];
     page.line("", "", &spans);
+    if report.completeness.attached == Some(true) {
+        let text = "The process ran before the recording began. Chains that have waited since before are not in it, however many \
+                    there are: take a dump, which has them (runbook capture).";
+        let spans = [page.span(Role::Warning, text)];
+        page.line("", "", &spans);
+    }
+}
+
+/// `At the horizon 5 chains in 1 group wait; 2 run; of 3,878 more it is not known.`
+fn headline(report: &TraceReport) -> String {
+    let of = |standing: ChainStanding, passes: fn(&TraceChain) -> bool| {
+        let groups = report
+            .chains
+            .iter()
+            .filter(|c| c.standing == standing && passes(c));
+        groups.fold((0_u64, 0_u64), |(chains, groups), c| {
+            (chains.saturating_add(c.count), groups.saturating_add(1))
+        })
+    };
+    let some =
+        |n: u64, groups: u64| format!("{} in {}", several(n, "chain"), several(groups, "group"));
+    let (waiting, groups) = of(ChainStanding::Proved, is_waiting);
+    let (running, _) = of(ChainStanding::Proved, is_running);
+    let proves = report.completeness.horizon.is_some();
+    let mut parts = Vec::new();
+    if waiting > 0 {
+        parts.push(format!(
+            "{} {}",
+            some(waiting, groups),
+            verb(waiting, "waits", "wait")
+        ));
+    } else if proves {
+        parts.push("0 chains wait".to_owned());
+    }
+    if running > 0 {
+        let what = if waiting > 0 {
+            count(running)
+        } else {
+            several(running, "chain")
+        };
+        parts.push(format!("{what} {}", verb(running, "runs", "run")));
+    }
+    let (likely, groups) = of(ChainStanding::Likely, is_waiting);
+    if likely > 0 {
+        let text = format!(
+            "{} likely {}",
+            some(likely, groups),
+            verb(likely, "waits", "wait")
+        );
+        parts.push(text);
+    }
+    let (likely, _) = of(ChainStanding::Likely, is_running);
+    if likely > 0 {
+        let text = format!(
+            "{} likely {}",
+            several(likely, "chain"),
+            verb(likely, "runs", "run")
+        );
+        parts.push(text);
+    }
+    let unknown = of(ChainStanding::Unknown, |_| true).0;
+    if unknown > 0 {
+        let more = if parts.is_empty() {
+            "chain"
+        } else {
+            "more chain"
+        };
+        let text = format!(
+            "of {} it is not known whether they went on",
+            several(unknown, more)
+        );
+        parts.push(text);
+    }
+    match (proves, parts.is_empty()) {
+        (_, true) => "No chain was left open, as far as the recording goes.".to_owned(),
+        (true, false) => format!("At the horizon {}.", parts.join("; ")),
+        (false, false) => format!("Nothing is proved: {}.", parts.join("; ")),
+    }
 }
 
 fn is_waiting(chain: &TraceChain) -> bool {
@@ -140,18 +193,14 @@ fn completeness(page: &mut Page<'_>, report: &TraceReport) {
         step(page, remedy);
     }
     if let Some(horizon) = &complete.horizon {
-        let mut text = horizon
-            .time
-            .clone()
-            .unwrap_or_else(|| format!("tick {}", horizon.ticks));
-        if let Some(seconds) = horizon.seconds_before_end.filter(|s| *s > 0.0) {
-            text.push_str(&format!(", {} before the end", precise(seconds)));
-        }
-        let spans = [
-            page.span(Role::Plain, format!("horizon {text}")),
-            page.span(Role::Dim, format!("  ({})", horizon.why)),
-        ];
-        page.line("  ", "    ", &spans);
+        reach(page, "horizon", horizon);
+    }
+    // beside what is proved it says something only of chains
+    let is_likely = |c: &TraceChain| c.standing == ChainStanding::Likely;
+    let likely = complete.likely_horizon.as_ref();
+    let says = complete.horizon.is_none() || report.chains.iter().any(is_likely);
+    if let Some(horizon) = likely.filter(|_| says) {
+        reach(page, "likely up to", horizon);
     }
     for flag in &complete.flags {
         let times = if flag.count > 1 {
@@ -170,6 +219,25 @@ fn completeness(page: &mut Page<'_>, report: &TraceReport) {
         let spans = [page.span(Role::Dim, "runbook trace")];
         page.line("  ", "    ", &spans);
     }
+}
+
+fn reach(page: &mut Page<'_>, name: &str, horizon: &TraceHorizon) {
+    let mut text = horizon
+        .time
+        .clone()
+        .unwrap_or_else(|| format!("tick {}", horizon.ticks));
+    if let Some(seconds) = horizon.seconds_before_end.filter(|s| *s > 0.0) {
+        text.push_str(&format!(", {} before the end", precise(seconds)));
+    }
+    let why = match &horizon.ended_by {
+        Some(ended_by) => format!("  ({ended_by} behind it)"),
+        None => format!("  ({})", horizon.why),
+    };
+    let spans = [
+        page.span(Role::Plain, format!("{name} {text}")),
+        page.span(Role::Dim, why),
+    ];
+    page.line("  ", "    ", &spans);
 }
 
 fn step(page: &mut Page<'_>, remedy: &str) {
