@@ -3,6 +3,7 @@
 //! Native code of ELF images: `.eh_frame`, which is mapped, so dumps hold it where they hold the image's read-only pages.
 //! Native code of Windows, and managed code everywhere: `UNWIND_INFO` (x64). A step that no table proves is not taken.
 
+mod arm64;
 mod dwarf;
 mod table;
 mod walk_arm64;
@@ -15,6 +16,7 @@ use dwarf::Caller;
 use std::sync::OnceLock;
 use table::Table;
 
+pub use arm64::{Arm64Error, Arm64Function, Arm64State, Left};
 pub use walk_arm64::Arm64Frames;
 pub use x64::X64Frames;
 
