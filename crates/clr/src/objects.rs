@@ -6,7 +6,7 @@ use asynctriage_dump::Addr;
 use asynctriage_metadata::{SigType, Table};
 use std::sync::Arc;
 
-/// Characters of a string that are read at most.
+/// Characters of a string that are read unless all are asked for.
 const MAX_TEXT: u64 = 4096;
 /// Elements of an array or list that are handed out at most.
 const MAX_ELEMENTS: u64 = 1 << 24;
@@ -112,18 +112,35 @@ impl Runtime<'_> {
         defined.then(|| metadata.enum_member(token.rid(), value))?
     }
 
-    /// The text of a System.String.
+    /// The text of a System.String; of a long one the begin, and how long it is.
     #[must_use]
     pub fn text(&self, string: Addr) -> Option<String> {
+        let length = self.text_length(string)?;
+        let mut text = self.text_begin(string, length.min(MAX_TEXT))?;
+        if length > MAX_TEXT {
+            text.push_str(&format!("... ({length} characters in all)"));
+        }
+        Some(text)
+    }
+
+    /// The text of a System.String, however long it is.
+    #[must_use]
+    pub fn whole_text(&self, string: Addr) -> Option<String> {
+        self.text_begin(string, self.text_length(string)?)
+    }
+
+    /// How many characters, as UTF-16 counts them, a System.String has.
+    #[must_use]
+    pub fn text_length(&self, string: Addr) -> Option<u64> {
         if self.memory.ptr(string)?.without(7) != self.globals.string_mt {
             return None;
         }
-        let len = u64::from(self.memory.u32(string + 8)?).min(MAX_TEXT);
-        let bytes = self.memory.bytes(
-            string + 12,
-            len.saturating_mul(2),
-            MAX_TEXT.saturating_mul(2),
-        )?;
+        Some(u64::from(self.memory.u32(string + 8)?))
+    }
+
+    fn text_begin(&self, string: Addr, length: u64) -> Option<String> {
+        let bytes = length.saturating_mul(2);
+        let bytes = self.memory.bytes(string + 12, bytes, bytes)?;
         let units = bytes
             .as_chunks::<2>()
             .0

@@ -231,14 +231,8 @@ impl<'d> Runtime<'d> {
         if let Some(metadata) = core_lib.metadata.as_ref() {
             let (major, _) = self.layout.version();
             let said = metadata.assembly_version().map(|v| u32::from(v.major));
-            if said.is_some_and(|v| v != major) || core_lib.name != "System.Private.CoreLib" {
-                out.push(doubt(
-                    "System.Private.CoreLib",
-                    format!(
-                        "its metadata says {} {said:?}, the layouts are those of {major}",
-                        core_lib.name
-                    ),
-                ));
+            if let Some(why) = crate::version::core_lib_doubt(&core_lib.name, said, major) {
+                out.push(doubt("System.Private.CoreLib", why));
             }
         } else if core_lib.absent.is_none() {
             // otherwise its file is known, and the gap about absent metadata names it

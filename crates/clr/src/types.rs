@@ -19,7 +19,7 @@ mod flags {
 /// TypeHandles have bit 1 set when they point to a TypeDesc rather than a MethodTable.
 const TYPE_DESC: u64 = 2;
 /// Generic arguments nested deeper than this are cut off in names.
-const MAX_NAME_DEPTH: u32 = 12;
+const MAX_NAME_DEPTH: u32 = 48;
 /// Bytes after which further generic arguments are cut off in a name.
 const MAX_NAME: usize = 16 << 10;
 /// Base classes above one another.

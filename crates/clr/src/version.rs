@@ -145,6 +145,18 @@ pub(crate) fn find(memory: &dyn Memory, found: &Found) -> (Option<Version>, Vec<
     (sources.first().map(|s| s.version), sources)
 }
 
+/// What of CoreLib's metadata does not fit the layouts of a major version.
+pub(crate) fn core_lib_doubt(name: &str, said: Option<u32>, major: u32) -> Option<String> {
+    match (name, said) {
+        ("System.Private.CoreLib", Some(said)) if said != major => Some(format!(
+            "its metadata is of version {said}, the layouts are those of {major}"
+        )),
+        ("System.Private.CoreLib", _) => None,
+        ("", _) => Some("the name of its assembly cannot be read".to_owned()),
+        _ => Some(format!("the metadata found there is that of {name}")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,5 +184,25 @@ mod tests {
         assert_eq!(v([10, 0, 1526, 53008]).as_deref(), Some("10.0.15"));
         assert_eq!(v([8, 0, 424, 16909]).as_deref(), Some("8.0.4"));
         assert_eq!(v([0, 0, 0, 0]), None);
+    }
+
+    #[test]
+    fn core_lib_is_doubted_in_words() {
+        let name = "System.Private.CoreLib";
+        assert_eq!(core_lib_doubt(name, Some(10), 10), None);
+        assert_eq!(core_lib_doubt(name, None, 10), None);
+        let doubt = |name, said| core_lib_doubt(name, said, 10).unwrap();
+        assert_eq!(
+            doubt(name, Some(9)),
+            "its metadata is of version 9, the layouts are those of 10"
+        );
+        assert_eq!(
+            doubt("", Some(10)),
+            "the name of its assembly cannot be read"
+        );
+        assert_eq!(
+            doubt("Shop", None),
+            "the metadata found there is that of Shop"
+        );
     }
 }

@@ -313,6 +313,7 @@ fn simplifies_type_names() {
             "Ns.A`1<<>f__AnonymousType0`1<System.Int32>>",
             "A<<>f__AnonymousType0<Int32>>",
         ),
+        ("Ns.S`1<Ns.S`1<...>>", "S<S<...>>"),
         ("__Canon", "__Canon"),
         ("!0", "!0"),
         ("", "<unnamed>"),

@@ -3,6 +3,9 @@
 use super::UNNAMED;
 use super::shape::closing_bracket;
 
+/// What names say in place of arguments that are nested too deep.
+const CUT: &str = "...";
+
 /// A type's name without namespaces, enclosing types and arities:
 /// ``System.Collections.Generic.List`1<System.String>`` becomes `List<String>`. Arrays, pointers and references keep
 /// their marks.
@@ -38,6 +41,11 @@ fn simplify(text: &str, outermost: bool) -> String {
     while let Some(c) = rest.chars().next() {
         let mut used = c.len_utf8();
         match c {
+            // what stands where arguments are cut off is no qualifier
+            '.' if rest.starts_with(CUT) => {
+                out.push_str(CUT);
+                used = CUT.len();
+            }
             '.' | '+' if outermost || !outer_starts.is_empty() => out.truncate(start),
             '`' => used = used.saturating_add(leading_digits(rest.get(1..).unwrap_or_default())),
             '<' if out.len() == start => match closing_bracket(rest) {

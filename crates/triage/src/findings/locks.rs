@@ -61,6 +61,7 @@ fn noun(facts: Facts<'_, '_, '_>, lock: &Lock) -> &'static str {
         Some("System.Threading.ReaderWriterLockSlim") => "ReaderWriterLockSlim",
         Some("System.Threading.ReaderWriterLock") => "ReaderWriterLock",
         Some("System.Threading.Mutex") => "Mutex",
+        Some("System.Threading.Lock") => "Lock",
         _ => "Monitor",
     }
 }

@@ -11,9 +11,12 @@ pub(crate) fn reference_text(rt: &Runtime<'_>, link: Option<Addr>, values: bool)
     let Some(object) = link else {
         return "null".into();
     };
-    match rt.text(object) {
-        Some(text) if values => format!("\"{text}\""),
-        Some(text) => format!("text of {} characters", text.chars().count()),
+    match rt.text_length(object) {
+        Some(_) if values => match rt.text(object) {
+            Some(text) => format!("\"{text}\""),
+            None => object.to_string(),
+        },
+        Some(length) => format!("text of {length} characters"),
         None => object.to_string(),
     }
 }

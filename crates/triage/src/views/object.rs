@@ -198,18 +198,14 @@ fn decoded(analysis: &Analysis<'_, '_>, addr: Addr, options: ObjectOptions) -> V
             value,
         });
     };
-    if let Some(text) = analysis.rt.text(addr) {
-        add(
-            "text",
-            if options.values {
-                text
-            } else {
-                format!(
-                    "{} characters (shown with --show-values)",
-                    text.chars().count()
-                )
-            },
-        );
+    if let Some(length) = analysis.rt.text_length(addr) {
+        let text = if options.values {
+            let text = analysis.rt.whole_text(addr);
+            text.unwrap_or_else(|| format!("{length} characters that are not in the dump"))
+        } else {
+            format!("{length} characters (shown with --show-values)")
+        };
+        add("text", text);
     }
     if let Some(id) = analysis.graph.node(addr)
         && let Some(node) = analysis.graph.object(id)
