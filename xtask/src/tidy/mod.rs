@@ -5,6 +5,7 @@
 mod code;
 mod edges;
 mod files;
+mod folders;
 mod manifests;
 mod runbooks;
 mod sources;
@@ -25,6 +26,7 @@ pub(crate) fn run(_: &[String]) -> Result<()> {
     let rules = [
         edges::check(&metadata),
         files::check(&tree),
+        folders::check(&tree),
         manifests::check(&tree),
         runbooks::check(&tree, &runbooks::known_kinds()),
         sources::check(&tree),

@@ -6,7 +6,7 @@ use crate::threads::{OnStack, ThreadFacts, Wait};
 use crate::words::{several, verb, waits};
 use asynctriage_clr::Lock;
 use asynctriage_dump::Addr;
-use asynctriage_report::{Confidence, Finding, FindingKind, Severity};
+use asynctriage_report::{Confidence, Evidence, Finding, FindingKind, Severity};
 use std::collections::BTreeMap;
 
 /// Waiters from which on a lock whose owner runs is worth a warning.
@@ -131,32 +131,6 @@ fn contention(facts: Facts<'_, '_, '_>, lock: &Lock, threads: &[&ThreadFacts]) -
     } else {
         Severity::Info
     };
-    let mut evidence: Vec<_> = threads
-        .iter()
-        .filter_map(|t| {
-            let (at, how) = match (&t.wait, &t.block) {
-                (Some(Wait::Object(object)), _) => (object.at, object.how.clone()),
-                (_, Some(block)) => (Some(block.at), block.how.to_owned()),
-                _ => return None,
-            };
-            Some(fact(
-                format!("thread {} wants to enter", t.title()),
-                at,
-                how,
-            ))
-        })
-        .collect();
-    evidence.push(fact(
-        match lock.waiters {
-            0 => held.clone(),
-            n => format!(
-                "{held}, {} counted by the lock",
-                several(n.into(), "waiter")
-            ),
-        },
-        Some(lock.at),
-        lock.how,
-    ));
     Draft {
         kind: FindingKind::LockContention,
         severity,
@@ -180,9 +154,40 @@ fn contention(facts: Facts<'_, '_, '_>, lock: &Lock, threads: &[&ThreadFacts]) -
         ),
         next: "look at what the owner does (threads section); shorten what it does while it holds the lock",
         runbook: "lock-contention",
-        evidence,
+        evidence: evidence(lock, threads, &held),
     }
     .finish()
+}
+
+/// Who wants to enter a lock, and who holds it.
+fn evidence(lock: &Lock, threads: &[&ThreadFacts], held: &str) -> Vec<Evidence> {
+    let mut evidence: Vec<_> = threads
+        .iter()
+        .filter_map(|t| {
+            let (at, how) = match (&t.wait, &t.block) {
+                (Some(Wait::Object(object)), _) => (object.at, object.how.clone()),
+                (_, Some(block)) => (Some(block.at), block.how.to_owned()),
+                _ => return None,
+            };
+            Some(fact(
+                format!("thread {} wants to enter", t.title()),
+                at,
+                how,
+            ))
+        })
+        .collect();
+    evidence.push(fact(
+        match lock.waiters {
+            0 => held.to_owned(),
+            n => format!(
+                "{held}, {} counted by the lock",
+                several(n.into(), "waiter")
+            ),
+        },
+        Some(lock.at),
+        lock.how,
+    ));
+    evidence
 }
 
 /// Whether only frames that may be left over tell what a thread waits for.
