@@ -237,9 +237,6 @@ pub(crate) fn classify(rt: &Runtime<'_>, mt: Addr) -> Option<Class> {
         | "System.Threading.Tasks.Task+SetOnCountdownMres" => return Some(Class::BlockingWait),
         _ => {}
     }
-    if let Some((_, helper)) = HELPERS.iter().find(|(n, _)| *n == &*name) {
-        return Some(Class::Helper(*helper));
-    }
     if let Some((_, combinator)) = COMBINATORS.iter().find(|(n, _)| *n == &*name) {
         return Some(Class::Combinator(*combinator));
     }
@@ -249,6 +246,9 @@ pub(crate) fn classify(rt: &Runtime<'_>, mt: Addr) -> Option<Class> {
 fn by_hierarchy(rt: &Runtime<'_>, ty: &Type) -> Option<Class> {
     for level in rt.hierarchy(ty.mt) {
         let name = rt.definition_name(&level);
+        if let Some((_, helper)) = HELPERS.iter().find(|(n, _)| *n == &*name) {
+            return Some(Class::Helper(*helper));
+        }
         match &*name {
             TASK => {
                 let own = rt.definition_name(ty);

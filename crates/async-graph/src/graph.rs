@@ -333,7 +333,6 @@ impl<'r, 'd> Builder<'r, 'd> {
         let place = self.rt.place(object)?;
         let inner = place
             .fields(self.rt)
-            .into_iter()
             .flat_map(|f| place.references_in(self.rt, f).collect::<Vec<_>>());
         inner.take(16).find_map(|o| self.out.node(o))
     }

@@ -267,11 +267,11 @@ fn shape(rt: &Runtime<'_>, ty: &Arc<Type>) -> Option<Shape> {
         ty: Arc::clone(ty),
     };
     let fields = rt.instance_fields(ty);
-    let first = |names: &[&str]| names.iter().find_map(|n| fields.get(*n));
+    let first = |names: &[&str]| names.iter().find_map(|n| fields.get(n));
     let named = || Some((first(&STATE_FIELDS)?, first(&BUILDER_FIELDS)?));
     let (state, builder) = named().or_else(|| first_fields(rt, &place))?;
     let words_of = |field: &Field, most| place.extent(rt, field).div_euclid(8).clamp(1, most);
-    let awaiters = place.fields(rt).into_iter().filter(|f| is_awaiter(&f.name));
+    let awaiters = place.fields(rt).filter(|f| is_awaiter(&f.name));
     let (empty, awaiters): (Vec<_>, Vec<_>) = awaiters.partition(|f| {
         rt.field_type_name(f)
             .is_some_and(|n| n.starts_with(YIELD) && n.ends_with("YieldAwaiter"))
@@ -305,7 +305,7 @@ fn first_fields<'p>(rt: &Runtime<'_>, place: &'p Place) -> Option<(&'p Field, &'
     if rt.module(place.ty.module).metadata.is_some() {
         return None;
     }
-    let mut own: Vec<&Field> = place.fields(rt);
+    let mut own: Vec<&Field> = place.fields(rt).collect();
     own.retain(|f| f.module == place.ty.module);
     own.sort_unstable_by_key(|f| f.rid);
     let [state, builder, ..] = own.as_slice() else {

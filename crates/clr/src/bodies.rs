@@ -68,7 +68,11 @@ impl Runtime<'_> {
     /// The path that the process loaded a module from.
     #[must_use]
     pub fn module_path(&self, module: Addr) -> Option<&str> {
-        let base = self.module(module).image_base?;
+        self.file_at(self.module(module).image_base?)
+    }
+
+    /// Path in the process of the file that is mapped at an address.
+    pub(crate) fn file_at(&self, base: Addr) -> Option<&str> {
         let mut files = self.dump.files.iter();
         files
             .find(|f| f.start <= base && base < f.end)

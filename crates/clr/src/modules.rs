@@ -4,6 +4,7 @@ mod emitted;
 
 use crate::absent::Absent;
 use crate::runtime::Runtime;
+use crate::ships::ships_with_dotnet;
 use asynctriage_dump::{Addr, Memory};
 use asynctriage_image::pe::{PeImage, PeLayout};
 use asynctriage_metadata::{Metadata, Source, Table};
@@ -80,6 +81,8 @@ pub struct Module<'d> {
     pub name: String,
     /// Its metadata, when readable.
     pub metadata: Option<Metadata<DumpSource<'d>>>,
+    /// Whether it comes with .NET or ASP.NET Core rather than with the program.
+    pub ships_with_dotnet: bool,
     /// Load address of the image that the metadata was found in.
     pub image_base: Option<Addr>,
     /// What is missing when there is no metadata.
@@ -139,8 +142,14 @@ impl<'d> Runtime<'d> {
             .and_then(|m| m.assembly_name().or_else(|| m.module_name()))
             .or_else(|| absent.as_ref().map(Absent::simple_name))
             .unwrap_or_default();
+        let file = image.as_ref().and_then(|i| self.file_at(i.base));
+        let assembly = self.assembly_path(addr);
+        let key = metadata.as_ref().and_then(|m| m.assembly_public_key());
+        let path = file.or(assembly.as_deref());
         Module {
             addr,
+            ships_with_dotnet: addr == self.globals.core_lib
+                || ships_with_dotnet(path, &name, key.as_deref()),
             name,
             metadata,
             image_base: image.map(|i| i.base),

@@ -222,12 +222,9 @@ impl Place {
         self.base + field.offset
     }
 
-    /// All instance fields, by offset.
-    #[must_use]
-    pub fn fields<'t>(&'t self, rt: &Runtime<'_>) -> Vec<&'t Field> {
-        let mut all: Vec<_> = rt.instance_fields(&self.ty).values().collect();
-        all.sort_unstable_by_key(|f| (f.offset, f.rid));
-        all
+    /// All instance fields, those of base classes included, in the order of their offsets.
+    pub fn fields<'t>(&'t self, rt: &Runtime<'_>) -> std::slice::Iter<'t, Field> {
+        rt.instance_fields(&self.ty).values()
     }
 
     /// A reference field; `None` for null.

@@ -100,8 +100,36 @@ pub struct Type {
     name: OnceLock<Arc<str>>,
     definition: OnceLock<Arc<str>>,
     fields: OnceLock<Arc<[Field]>>,
-    by_name: OnceLock<FxHashMap<Arc<str>, Field>>,
-    offsets: OnceLock<Box<[u64]>>,
+    all_fields: OnceLock<Fields>,
+}
+
+/// The instance fields of a type, those of its base classes included, in the order of their offsets.
+///
+/// A class may have a field of the same name as one of its base classes. A name means the field that .NET's own class
+/// declares, as those are the names that readers ask for; else that of the most derived class.
+#[derive(Debug, Default)]
+pub struct Fields {
+    all: Box<[Field]>,
+    by_name: FxHashMap<Arc<str>, usize>,
+}
+
+impl Fields {
+    /// The field that a name means.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Field> {
+        self.all.get(*self.by_name.get(name)?)
+    }
+
+    /// Whether a field has that name.
+    #[must_use]
+    pub fn contains_key(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+
+    /// All of them, by offset.
+    pub fn values(&self) -> std::slice::Iter<'_, Field> {
+        self.all.iter()
+    }
 }
 
 impl Type {
@@ -203,8 +231,7 @@ impl Runtime<'_> {
             name: OnceLock::new(),
             definition: OnceLock::new(),
             fields: OnceLock::new(),
-            by_name: OnceLock::new(),
-            offsets: OnceLock::new(),
+            all_fields: OnceLock::new(),
         })
     }
 
@@ -501,41 +528,45 @@ impl Runtime<'_> {
             .any(|t| *self.definition_name(&t) == *definition)
     }
 
-    /// An instance field by name, base classes included; the type's own field wins.
+    /// The instance field that a name means, base classes included, as [`Fields`] says.
     #[must_use]
     pub fn instance_field(&self, ty: &Type, name: &str) -> Option<Field> {
         self.instance_fields(ty).get(name).cloned()
     }
 
-    /// All instance fields by name, base classes included.
+    /// All instance fields, those of base classes included.
     #[must_use]
-    pub fn instance_fields<'t>(&self, ty: &'t Type) -> &'t FxHashMap<Arc<str>, Field> {
-        ty.by_name.get_or_init(|| {
-            let mut all = FxHashMap::default();
-            for level in self.hierarchy(ty.mt) {
-                for field in self.own_fields(&level).iter().filter(|f| !f.is_static) {
-                    all.entry(Arc::clone(&field.name))
-                        .or_insert_with(|| field.clone());
+    pub fn instance_fields<'t>(&self, ty: &'t Type) -> &'t Fields {
+        ty.all_fields.get_or_init(|| {
+            // whether .NET declares it, how far up, and the field
+            let mut all: Vec<(bool, usize, Field)> = Vec::new();
+            for (up, level) in self.hierarchy(ty.mt).enumerate() {
+                let ships = self.module(level.module).ships_with_dotnet;
+                let own = self.own_fields(&level);
+                let own = own.iter().filter(|f| !f.is_static);
+                all.extend(own.map(|f| (ships, up, f.clone())));
+            }
+            all.sort_unstable_by_key(|(_, _, f)| (f.offset, f.rid));
+            let mut by_name: FxHashMap<Arc<str>, usize> = FxHashMap::default();
+            let rank = |index: usize| all.get(index).map(|(ships, up, _)| (!ships, *up));
+            for (index, (.., field)) in all.iter().enumerate() {
+                let chosen = by_name.entry(Arc::clone(&field.name)).or_insert(index);
+                if rank(index) < rank(*chosen) {
+                    *chosen = index;
                 }
             }
-            all
+            Fields {
+                all: all.into_iter().map(|(.., field)| field).collect(),
+                by_name,
+            }
         })
     }
 
     /// Where the next instance field behind an offset begins; `None` behind the last one.
     pub(crate) fn next_field_offset(&self, ty: &Type, offset: u64) -> Option<u64> {
-        // sorted once: a damaged type may have as many fields as its metadata has rows
-        let offsets = ty.offsets.get_or_init(|| {
-            let mut all: Vec<u64> = self
-                .instance_fields(ty)
-                .values()
-                .map(|f| f.offset)
-                .collect();
-            all.sort_unstable();
-            all.into()
-        });
-        let behind = offsets.partition_point(|o| *o <= offset);
-        offsets.get(behind).copied()
+        let fields = &self.instance_fields(ty).all;
+        let behind = fields.partition_point(|f| f.offset <= offset);
+        fields.get(behind).map(|f| f.offset)
     }
 
     /// The declared type of a field.

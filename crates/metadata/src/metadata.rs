@@ -70,6 +70,13 @@ impl<S: Source> Metadata<S> {
         self.string(self.cell(Table::Assembly, 1, 7)?)
     }
 
+    /// The public key that the assembly is signed with: a blob of 160 bytes, or the 16 of ECMA's own; empty where it has
+    /// none, `None` where that cannot be read.
+    #[must_use]
+    pub fn assembly_public_key(&self) -> Option<Vec<u8>> {
+        self.blob(self.cell(Table::Assembly, 1, 6)?)
+    }
+
     /// Version of the assembly.
     #[must_use]
     pub fn assembly_version(&self) -> Option<Version> {

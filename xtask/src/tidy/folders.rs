@@ -17,6 +17,7 @@ const ORDER: &[&str] = &[
     "paths",
     "leaves",
     "chains",
+    "completers",
     "findings",
     "summary",
     "views",

@@ -106,7 +106,7 @@ pub struct Frame {
     /// Whether the method is `async void`.
     #[serde(skip_serializing_if = "is_false")]
     pub is_async_void: bool,
-    /// Whether the method is code of .NET or of a library rather than of the program.
+    /// Whether the method is code of .NET rather than of the program or of its libraries.
     #[serde(skip_serializing_if = "is_false")]
     pub is_framework: bool,
     /// The delegate behind a combinator or a `ContinueWith`.

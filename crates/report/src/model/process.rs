@@ -59,6 +59,9 @@ pub struct ThreadFrame {
     /// How much is known of the frame.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub standing: Option<FrameStanding>,
+    /// Whether the method is code of .NET rather than of the program or of its libraries.
+    #[serde(skip_serializing_if = "is_false")]
+    pub is_framework: bool,
     /// How the frame was found, when that leaves a doubt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<String>,

@@ -198,6 +198,9 @@ pub struct TraceFrame {
     /// Whether the name is that of the joined dump, because the file has none.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub from_dump: bool,
+    /// Whether the method is code of .NET rather than of the program or of its libraries.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_framework: bool,
     /// Why there is no name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unresolved: Option<String>,

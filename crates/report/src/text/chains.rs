@@ -267,7 +267,7 @@ fn method_column<'f>(page: &Page<'_>, frames: impl Iterator<Item = &'f Frame>) -
 }
 
 fn frame(page: &mut Page<'_>, frame: &Frame, column: usize) {
-    let role = if is_framework(frame) {
+    let role = if frame.is_framework {
         Role::Dim
     } else {
         Role::Plain
@@ -297,13 +297,6 @@ fn frame(page: &mut Page<'_>, frame: &Frame, column: usize) {
             page.line("    │     ", "    │       ", &spans);
         }
     }
-}
-
-/// Whether a frame is dimmed: code of .NET rather than of the program.
-fn is_framework(frame: &Frame) -> bool {
-    frame.is_framework
-        || frame.method.starts_with("System.")
-        || frame.method.starts_with("Microsoft.")
 }
 
 /// What stands behind the method: which await, how often, where in the source, what kind.

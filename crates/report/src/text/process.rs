@@ -240,7 +240,7 @@ fn telling(frames: &[ThreadFrame]) -> &[ThreadFrame] {
 }
 
 fn is_framework(frame: &ThreadFrame) -> bool {
-    frame.native || frame.method.starts_with("System.") || frame.method.starts_with("Microsoft.")
+    frame.native || frame.is_framework
 }
 
 /// Size of the thread pool and what waits for it.

@@ -84,7 +84,8 @@ impl Analysis<'_, '_> {
         let (frame, name) = named.get(timer)?;
         let is_possible = OnStack::new(frame, name).is_possible;
         named.truncate(timer);
-        let own = |n: &&(&StackFrame, Arc<str>)| !n.1.starts_with("System.");
+        // the queue of timers and what flows with the callback are of the core library
+        let own = |n: &&(&StackFrame, Arc<str>)| n.0.method.module != self.rt.globals.core_lib;
         let callback = named.iter().rev().find(own);
         let callback = callback.map(|(frame, name)| OnStack::new(frame, name));
         let possibly = if is_possible { "possibly " } else { "" };

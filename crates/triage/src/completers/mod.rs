@@ -10,17 +10,15 @@ mod web;
 
 use crate::chains::Groups;
 use crate::paths::{Analysis, Step, steps_of};
-use crate::process::names::is_framework;
-use crate::threads::{Hang, ThreadFacts};
+use crate::threads::{Hang, StackMethod, ThreadFacts};
 use asynctriage_async_graph::NodeId;
-use asynctriage_clr::{MethodRef, Reference, StackFrame};
+use asynctriage_clr::Reference;
 use asynctriage_dump::Addr;
 use asynctriage_metadata::il::Receiver;
 use asynctriage_report::{Address, Completer, CompleterKind, Confidence, LeafKind};
 use calls::{By, Calls, Completion};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
-use std::sync::Arc;
 use web::{End, Way, Web};
 
 /// Objects whose completers are looked for.
@@ -309,7 +307,7 @@ impl Search<'_, '_, '_> {
         }
         let machine = a.graph.machines.get(&step.node)?;
         let offset = reference.slot.since(machine.place.base)?;
-        let fields = machine.place.fields(a.rt).into_iter();
+        let fields = machine.place.fields(a.rt);
         let field = fields
             .filter(|f| f.offset <= offset)
             .max_by_key(|f| f.offset)?;
@@ -347,19 +345,18 @@ impl Search<'_, '_, '_> {
             .iter()
             .find(|t| t.thread.addr == thread.addr)?;
         let frames = self.frames_from(facts, slot);
-        let completes = frames.clone().find_map(|(frame, name)| {
-            let calls = self
-                .calls
-                .anywhere(a, frame.method.module, frame.method.rid, target.by);
-            Some((name, calls.into_iter().next()?))
+        let completes = frames.clone().find_map(|f| {
+            let method = &f.frame.method;
+            let calls = self.calls.anywhere(a, method.module, method.rid, target.by);
+            Some((&f.name, calls.into_iter().next()?))
         });
         let own = || {
             let mut own = frames.clone();
-            own.find(|(frame, _)| self.is_of_program(&frame.method))
+            own.find(|f| !f.owner.is_framework())
         };
         let (name, does) = match completes {
             Some((name, call)) => (name, Some(call.method)),
-            None => (&own()?.1, None),
+            None => (&own()?.name, None),
         };
         let confidence = if does.is_some() {
             Confidence::Likely
@@ -396,16 +393,12 @@ impl Search<'_, '_, '_> {
         &self,
         facts: &'t ThreadFacts,
         slot: Option<Addr>,
-    ) -> impl Iterator<Item = &'t (StackFrame, Arc<str>)> + Clone {
+    ) -> impl Iterator<Item = &'t StackMethod> + Clone {
         let below = slot.map_or(0, |s| {
-            let inner = facts.frames.iter().take_while(|(f, _)| f.slot <= s);
+            let inner = facts.frames.iter().take_while(|f| f.frame.slot <= s);
             inner.count().saturating_sub(1)
         });
         facts.frames.iter().skip(below)
-    }
-
-    fn is_of_program(&self, method: &MethodRef) -> bool {
-        !is_framework(&self.analysis.rt.module(method.module).name)
     }
 
     /// What the thread does now: the system's or library's function that it is in.

@@ -6,7 +6,8 @@ use crate::libraries::client_of;
 use crate::words::{listed, part_waits, verb};
 use asynctriage_async_graph::NodeId;
 use asynctriage_report::{
-    ChainGroup, Confidence, Evidence, Finding, FindingKind, LeafKind, RootKind, Severity, duration,
+    ChainGroup, Confidence, Evidence, Finding, FindingKind, Frame, LeafKind, RootKind, Severity,
+    duration,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -199,10 +200,10 @@ fn since(parts: &[Part<'_>]) -> String {
 /// The program's methods that wait for it, each the innermost of its chains.
 fn callers(parts: &[Part<'_>]) -> String {
     let own = parts.iter().filter_map(|p| {
-        let frame =
-            p.group.frames.iter().find(|f| {
-                !f.is_framework && client_of(&f.method).is_none() && f.stands_at_await()
-            })?;
+        let mut frames = p.group.frames.iter();
+        let is_own =
+            |f: &&Frame| !f.is_framework && client_of(&f.method).is_none() && f.stands_at_await();
+        let frame = frames.find(is_own)?;
         let at = frame.place().map(|place| format!(" at {place}"));
         let line = frame.file.as_ref().zip(frame.line);
         let line = line.map(|(file, line)| format!(" ({file}:{line})"));

@@ -279,7 +279,10 @@ fn may_have_limit(thread: &ThreadFacts) -> bool {
     let mut frames = thread.frames.iter();
     matches!(thread.wait, Some(Wait::Object(_)))
         && thread.block.is_none()
-        && !frames.any(|(_, n)| n.starts_with("System.Threading.ReaderWriterLockSlim.Enter"))
+        && !frames.any(|f| {
+            f.name
+                .starts_with("System.Threading.ReaderWriterLockSlim.Enter")
+        })
 }
 
 fn chains(facts: Facts<'_, '_, '_>, threads: &[&ThreadFacts]) -> Vec<String> {

@@ -134,6 +134,7 @@ fn semaphore(
         .field_that_holds(facts.users, at, &ids)
         .map(|n| format!(" {n}"))
         .unwrap_or_default();
+    let class = class_text(facts, at);
     let methods = methods_of(facts, &ids);
     let by = if methods.is_empty() {
         String::new()
@@ -169,12 +170,9 @@ fn semaphore(
         } else {
             Confidence::Possible
         },
-        title: format!(
-            "SemaphoreSlim{name}: {of} free, {}",
-            several(count, "waiter")
-        ),
+        title: format!("{class}{name}: {of} free, {}", several(count, "waiter")),
         text: format!(
-            "{} on one SemaphoreSlim{name} with {of} free{by}{sync}.{held}",
+            "{} on one {class}{name} with {of} free{by}{sync}.{held}",
             several(count, "waiter")
         ),
         next: "look at the chains that may have entered and why they do not get on; check that every path after the wait releases",
@@ -189,6 +187,14 @@ fn semaphore(
         )],
     };
     finding.with_chains(groups_of(facts, &ids))
+}
+
+/// `SemaphoreSlim`, or the class that is derived from it.
+fn class_text(facts: Facts<'_, '_, '_>, semaphore: Addr) -> String {
+    match facts.a.rt.object_type_name(semaphore).as_deref() {
+        None | Some("System.Threading.SemaphoreSlim") => "SemaphoreSlim".to_owned(),
+        Some(class) => format!("{class} (SemaphoreSlim)"),
+    }
 }
 
 /// Suspended methods that may have entered: they refer to the object, themselves or through their `this`, or are of the

@@ -54,16 +54,23 @@ fn shared(wait: &ObjectWait) -> Option<Lock> {
     })
 }
 
+/// Locks that are classes of their own.
+const KINDS: [(&str, &str); 4] = [
+    (
+        "System.Threading.ReaderWriterLockSlim",
+        "ReaderWriterLockSlim",
+    ),
+    ("System.Threading.ReaderWriterLock", "ReaderWriterLock"),
+    ("System.Threading.Mutex", "Mutex"),
+    ("System.Threading.Lock", "Lock"),
+];
+
 /// The kind of lock that an object is: what is neither of these is locked by its monitor.
 fn noun(facts: Facts<'_, '_, '_>, lock: &Lock) -> &'static str {
-    let name = lock.object.and_then(|o| facts.a.rt.object_type_name(o));
-    match name.as_deref() {
-        Some("System.Threading.ReaderWriterLockSlim") => "ReaderWriterLockSlim",
-        Some("System.Threading.ReaderWriterLock") => "ReaderWriterLock",
-        Some("System.Threading.Mutex") => "Mutex",
-        Some("System.Threading.Lock") => "Lock",
-        _ => "Monitor",
-    }
+    let rt = facts.a.rt;
+    let ty = lock.object.and_then(|o| rt.type_of(o));
+    let is_a = |(class, _): &&(&str, &str)| ty.as_ref().is_some_and(|t| rt.is_a(t.mt, class));
+    KINDS.iter().find(is_a).map_or("Monitor", |(_, noun)| *noun)
 }
 
 /// What a lock is called: the type of the object and its address.

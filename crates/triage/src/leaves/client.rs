@@ -1,8 +1,8 @@
 //! Waits inside the methods of client libraries.
 
-use crate::libraries;
+use crate::libraries::Owner;
 use crate::libraries::database::{command_leaf, command_quotes};
-use crate::paths::{Analysis, Path};
+use crate::paths::{Analysis, Path, Step};
 use asynctriage_report::Leaf;
 use serde_json::json;
 
@@ -13,11 +13,10 @@ impl Analysis<'_, '_> {
         let mut kind = None;
         let mut command = None;
         for step in self.steps(path) {
-            let name = self.step_name(step);
-            match libraries::client_of(&name) {
-                Some(client) => kind = Some(client.kind),
-                None if !self.is_framework_step(step) => break,
-                None => continue,
+            match self.step_owner(step) {
+                Owner::Library(client) => kind = Some(client.kind),
+                Owner::Program => break,
+                Owner::Framework => continue,
             }
             command = command.or_else(|| {
                 let mut variables = self.captured(step).into_iter();
@@ -33,10 +32,8 @@ impl Analysis<'_, '_> {
             found.text = leaf.text;
             found.details.extend(leaf.details);
         } else {
-            let first = self.steps(path).map(|s| self.step_name(s));
-            let method = first
-                .into_iter()
-                .find(|n| libraries::client_of(n).is_some());
+            let is_library = |s: &Step<'_>| matches!(self.step_owner(*s), Owner::Library(_));
+            let method = self.steps(path).find(is_library).map(|s| self.step_name(s));
             found.text = method
                 .map(|m| format!("{m}, over {over}"))
                 .unwrap_or_default();

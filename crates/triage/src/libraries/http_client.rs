@@ -198,7 +198,8 @@ pub(crate) fn request_among(rt: &Runtime<'_>, variables: &[Addr]) -> Option<(Add
 }
 
 fn message_text(rt: &Runtime<'_>, message: Addr) -> Option<String> {
-    if &*rt.object_type_name(message)? != "System.Net.Http.HttpRequestMessage" {
+    let ty = rt.type_of(message)?;
+    if !rt.is_a(ty.mt, "System.Net.Http.HttpRequestMessage") {
         return None;
     }
     let method = rt

@@ -17,6 +17,7 @@ mod mass_transit;
 mod mongo_db;
 mod mysql_connector;
 mod npgsql;
+mod owner;
 mod quartz;
 mod rabbit_mq;
 mod redis;
@@ -25,6 +26,8 @@ mod service_bus;
 pub(crate) mod signalr;
 mod sql;
 mod sql_client;
+
+pub(crate) use owner::Owner;
 
 use crate::process::uri::without_credentials;
 use asynctriage_async_graph::{AsyncGraph, Helper};
@@ -58,6 +61,20 @@ pub(crate) struct Client {
     call: Option<CallLeaf>,
 }
 
+impl PartialEq for Client {
+    fn eq(&self, other: &Self) -> bool {
+        self.prefix == other.prefix
+    }
+}
+
+impl Eq for Client {}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.prefix)
+    }
+}
+
 impl Client {
     const fn new(prefix: &'static str, kind: LeafKind) -> Self {
         Self {
@@ -82,7 +99,7 @@ pub(crate) struct Service {
     name: &'static [&'static str],
 }
 
-const CLIENTS: [Client; 11] = [
+static CLIENTS: [Client; 11] = [
     npgsql::CLIENT,
     mysql_connector::CLIENT,
     sql_client::CLIENT,
@@ -106,9 +123,9 @@ const SERVICES: [Service; 7] = [
     hosting::START,
 ];
 
-/// The library that a method belongs to, of those that only carry out what the program asked for.
-pub(crate) fn client_of(method: &str) -> Option<&'static Client> {
-    CLIENTS.iter().find(|c| method.starts_with(c.prefix))
+/// The library that a class or method belongs to, of those that only carry out what the program asked for.
+pub(crate) fn client_of(name: &str) -> Option<&'static Client> {
+    CLIENTS.iter().find(|c| name.starts_with(c.prefix))
 }
 
 /// The library whose frame a method is, of those that call the program.

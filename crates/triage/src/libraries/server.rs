@@ -94,7 +94,6 @@ fn hosting_context(rt: &Runtime<'_>, object: Addr) -> Option<Addr> {
     let place = rt.place(object)?;
     let host = place
         .fields(rt)
-        .into_iter()
         .find(|f| f.name.ends_with(".HostContext>k__BackingField"))?;
     rt.memory().ptr(place.at(host))?.non_null()
 }

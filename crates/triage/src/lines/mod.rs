@@ -4,7 +4,6 @@ mod source_link;
 mod symbols;
 mod variables;
 
-use crate::process::names::is_framework;
 use asynctriage_async_graph::{AsyncFrame, Machine};
 use asynctriage_clr::{AwaitNumber, CodeView, DumpSource, Gap, Runtime};
 use asynctriage_dump::Addr;
@@ -176,10 +175,12 @@ impl Lines {
         let modules = self.modules.borrow();
         let named = modules
             .iter()
-            .map(|(addr, symbols)| (*addr, rt.module(*addr).name.clone(), symbols));
+            .map(|(addr, symbols)| (*addr, rt.module(*addr), symbols));
         let mut out: Vec<Gap> = named
-            .filter(|(_, name, _)| !is_framework(name))
-            .flat_map(|(addr, name, symbols)| [symbols.gap(&name), self.il_gap(addr, &name)])
+            .filter(|(_, module, _)| !module.ships_with_dotnet)
+            .flat_map(|(addr, module, symbols)| {
+                [symbols.gap(&module.name), self.il_gap(addr, &module.name)]
+            })
             .flatten()
             .collect();
         out.sort_by(|a, b| a.place.cmp(&b.place));

@@ -7,7 +7,7 @@ use crate::libraries::channels::{self, ChannelWait};
 use crate::libraries::http_client::HttpPool;
 use crate::lines::Lines;
 use crate::process::Clock;
-use crate::process::names::{Names, combinator_text, is_framework};
+use crate::process::names::{Names, combinator_text};
 use crate::threads::{Stacks, Threads, display_name};
 use asynctriage_async_graph::{AsyncGraph, Class, Helper, Node, NodeId};
 use asynctriage_clr::{Roots, Runtime};
@@ -204,14 +204,6 @@ impl<'r, 'd> Analysis<'r, 'd> {
             || "a blocked thread".into(),
             |(t, _)| format!("thread '{}'", display_name(t)),
         )
-    }
-
-    /// Whether a frame belongs to .NET rather than to the application.
-    pub(crate) fn is_framework_frame(&self, id: NodeId) -> bool {
-        self.graph
-            .machines
-            .get(&id)
-            .is_none_or(|m| is_framework(&self.rt.module(m.place.ty.module).name))
     }
 
     /// The method whose call made the task of a chain of runtime-async methods: its outermost one.

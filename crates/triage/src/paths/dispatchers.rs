@@ -40,6 +40,8 @@ pub struct DispatcherFrame {
     pub name: Arc<str>,
     /// Its continuation or box.
     pub object: Addr,
+    /// Whether it is code of .NET.
+    pub is_framework: bool,
     /// The code address that the profiler records for a runtime-async frame.
     pub ip: Option<Addr>,
 }
@@ -74,6 +76,10 @@ impl Analysis<'_, '_> {
                 .map(|f| DispatcherFrame {
                     name: Arc::clone(&f.name),
                     object: f.continuation,
+                    is_framework: self.is_framework_step(Step {
+                        node,
+                        frame: Some(f),
+                    }),
                     ip: f.point.ip,
                 })
                 .collect(),
@@ -120,6 +126,7 @@ impl Analysis<'_, '_> {
         Some(DispatcherFrame {
             name: self.step_name(step),
             object: self.step_object(step)?,
+            is_framework: self.is_framework_step(step),
             ip: None,
         })
     }

@@ -27,7 +27,7 @@ impl Analysis<'_, '_> {
     }
 
     fn hoisted(&self, machine: &Machine, spot: &Spot, values: bool) -> Vec<Local> {
-        let fields = machine.place.fields(self.rt).into_iter();
+        let fields = machine.place.fields(self.rt);
         let locals = fields.filter_map(|field| {
             let name = hoisted_local(&field.name)?;
             let is_local = matches!(name, LocalName::Local(_));

@@ -1,9 +1,9 @@
 //! The frames of a path: a node is one frame, or several where runtime-async methods share a task.
 
 use super::{Analysis, Path};
+use crate::libraries::Owner;
 use crate::lines::Spot;
 use crate::process::context;
-use crate::process::names::is_framework;
 use asynctriage_async_graph::{AsyncFrame, AsyncGraph, Class, Combinator, NodeId};
 use asynctriage_clr::{AwaitNumber, NamedBy};
 use asynctriage_dump::Addr;
@@ -89,16 +89,23 @@ impl Analysis<'_, '_> {
             .or_else(|| step_offset(step).map(Place::Offset))
     }
 
-    /// Whether a frame belongs to .NET rather than to the application.
+    /// Whose code a frame is. What has no method lies in an image of .NET: the JIT's own code is always there.
+    pub(crate) fn step_owner(&self, step: Step<'_>) -> Owner {
+        let module = match step.frame {
+            Some(frame) => frame.point.method.map(|m| m.module),
+            None => {
+                let machine = self.graph.machines.get(&step.node);
+                machine.map(|m| m.place.ty.module)
+            }
+        };
+        module.map_or(Owner::Framework, |m| {
+            Owner::of(&self.rt.module(m), &self.step_name(step))
+        })
+    }
+
+    /// Whether a frame belongs to .NET rather than to the program or one of its libraries.
     pub(crate) fn is_framework_step(&self, step: Step<'_>) -> bool {
-        match step.frame {
-            // what has no name lies in an image of .NET: the JIT's own code is always there
-            Some(frame) => frame
-                .point
-                .method
-                .is_none_or(|m| is_framework(&self.rt.module(m.module).name)),
-            None => self.is_framework_frame(step.node),
-        }
+        self.step_owner(step).is_framework()
     }
 
     /// The object that holds a frame's variables.
@@ -116,7 +123,7 @@ impl Analysis<'_, '_> {
             self.rt
                 .for_each_reference(frame.continuation, &mut |_, target| out.push(target));
         } else if let Some(machine) = self.graph.machines.get(&step.node) {
-            let fields = machine.place.fields(self.rt).into_iter();
+            let fields = machine.place.fields(self.rt);
             out.extend(fields.flat_map(|f| machine.place.references_in(self.rt, f)));
         }
         out

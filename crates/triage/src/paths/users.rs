@@ -1,7 +1,6 @@
 //! Which suspended methods use a shared object, and what the field is called that holds it.
 
 use super::{Analysis, steps_of};
-use crate::process::names::is_framework;
 use asynctriage_async_graph::{Helper, NodeId};
 use asynctriage_clr::{FieldKind, Type};
 use asynctriage_dump::Addr;
@@ -96,7 +95,7 @@ impl Users {
             || analysis
                 .rt
                 .type_of(holder)
-                .is_none_or(|t| is_framework(&analysis.rt.module(t.module).name));
+                .is_none_or(|t| analysis.rt.module(t.module).ships_with_dotnet);
         for (slot, target) in found.iter().filter(|_| !is_plumbing) {
             self.holders.entry(*target).or_insert((holder, *slot));
         }

@@ -101,37 +101,3 @@ pub(crate) fn combinator_text(combinator: Combinator) -> String {
     }
     .into()
 }
-
-/// Whether a module comes with .NET or ASP.NET Core rather than with the application.
-pub(crate) fn is_framework(module: &str) -> bool {
-    let prefixes = [
-        "System.",
-        "Microsoft.AspNetCore",
-        "Microsoft.Extensions",
-        "Microsoft.Win32",
-        "Microsoft.CSharp",
-        "Microsoft.VisualBasic",
-    ];
-    module == "System"
-        || module == "mscorlib"
-        || module == "netstandard"
-        || prefixes.iter().any(|p| module.starts_with(p))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_framework;
-
-    #[test]
-    fn what_ships_with_dotnet_is_framework() {
-        assert!(
-            is_framework("System.Private.CoreLib")
-                && is_framework("Microsoft.AspNetCore.Server.Kestrel.Core")
-        );
-        assert!(
-            !is_framework("SystemTextTools")
-                && !is_framework("Contoso.System")
-                && !is_framework("Microsoft.Data.SqlClient")
-        );
-    }
-}

@@ -4,7 +4,7 @@ use crate::chains::Groups;
 use crate::findings::{self, Facts};
 use crate::libraries::server::{self, RequestFacts};
 use crate::paths::Analysis;
-use crate::threads::{Hang, ThreadFacts, Wait};
+use crate::threads::{Hang, StackMethod, ThreadFacts, Wait};
 use asynctriage_async_graph::Helper;
 use asynctriage_clr::{FrameSource, Lock};
 use asynctriage_dump::Addr;
@@ -106,20 +106,26 @@ fn thread_row(facts: Facts<'_, '_, '_>, thread: &ThreadFacts) -> Thread {
         frames: thread
             .frames
             .iter()
-            .map(|(frame, name)| ThreadFrame {
-                method: name.to_string(),
-                address: Some(Address(frame.ip.0)),
-                module: Some(facts.a.rt.module(frame.method.module).name.clone()),
-                standing: Some(standing(frame.source)),
-                evidence: (frame.source == FrameSource::StackScan)
-                    .then(|| format!("a return address at {}; it may be left over", frame.slot)),
-                ..ThreadFrame::default()
-            })
+            .map(|f| thread_frame(facts, f))
             .collect(),
         waits_on: waits_on(facts, thread),
         chain: wait.and_then(|w| facts.groups.by_wait.get(&w).cloned()),
         holds: thread.holds.iter().map(|l| lock_ref(facts, l)).collect(),
         request: thread.request.as_ref().map(RequestFacts::title),
+    }
+}
+
+fn thread_frame(facts: Facts<'_, '_, '_>, method: &StackMethod) -> ThreadFrame {
+    let frame = &method.frame;
+    ThreadFrame {
+        method: method.name.to_string(),
+        address: Some(Address(frame.ip.0)),
+        module: Some(facts.a.rt.module(frame.method.module).name.clone()),
+        standing: Some(standing(frame.source)),
+        is_framework: method.owner.is_framework(),
+        evidence: (frame.source == FrameSource::StackScan)
+            .then(|| format!("a return address at {}; it may be left over", frame.slot)),
+        ..ThreadFrame::default()
     }
 }
 

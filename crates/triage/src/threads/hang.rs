@@ -2,6 +2,7 @@
 
 use super::waits::{ObjectWait, RwLocks};
 use super::{Stacks, display_name};
+use crate::libraries::Owner;
 use crate::libraries::server::{self, RequestFacts};
 use asynctriage_async_graph::{Class, Helper, NodeId};
 use asynctriage_clr::{Block, BlockKind, FrameSource, Lock, MethodKind, StackFrame, Thread};
@@ -46,12 +47,20 @@ pub(crate) enum Wait {
 #[derive(Clone, Debug)]
 pub(crate) struct ThreadFacts {
     pub(crate) thread: Thread,
-    pub(crate) frames: Vec<(StackFrame, Arc<str>)>,
+    pub(crate) frames: Vec<StackMethod>,
     pub(crate) wait: Option<Wait>,
     /// The runtime's note of what it blocks on.
     pub(crate) block: Option<Block>,
     pub(crate) holds: Vec<Lock>,
     pub(crate) request: Option<RequestFacts>,
+}
+
+/// A frame of a thread's stack.
+#[derive(Clone, Debug)]
+pub(crate) struct StackMethod {
+    pub(crate) frame: StackFrame,
+    pub(crate) name: Arc<str>,
+    pub(crate) owner: Owner,
 }
 
 /// A method on a thread's stack.
@@ -105,17 +114,20 @@ impl ThreadFacts {
 
     /// The innermost frame that is not part of a primitive.
     pub(crate) fn caller(&self) -> Option<OnStack<'_>> {
-        let mut frames = self.frames.iter();
+        let caller = self.innermost_outside()?;
+        Some(OnStack::new(&caller.frame, &caller.name))
+    }
+
+    fn innermost_outside(&self) -> Option<&StackMethod> {
         let outside = |name: &str| !MECHANISM.iter().any(|m| name.starts_with(m));
-        let (frame, name) = frames.find(|(_, n)| outside(n))?;
-        Some(OnStack::new(frame, name))
+        self.frames.iter().find(|f| outside(&f.name))
     }
 
     /// Whether it runs code: it waits for nothing, does not sleep, and is in no call to the system.
     pub(crate) fn computes(&self) -> bool {
         let top = self.frames.first();
-        let runs = |(frame, name): &(StackFrame, Arc<str>)| {
-            frame.method.kind != MethodKind::Stub && !name.starts_with("Interop.")
+        let runs = |top: &StackMethod| {
+            top.frame.method.kind != MethodKind::Stub && !top.name.starts_with("Interop.")
         };
         !self.is_guessed() && self.wait.is_none() && !self.thread.in_wait() && top.is_some_and(runs)
     }
@@ -123,7 +135,7 @@ impl ThreadFacts {
     /// Whether nothing is known of its stack but addresses that may be left over.
     pub(crate) fn is_guessed(&self) -> bool {
         let mut frames = self.frames.iter();
-        frames.all(|(f, _)| f.source == FrameSource::StackScan)
+        frames.all(|f| f.frame.source == FrameSource::StackScan)
     }
 
     /// Whether it is a worker of the pool that waits for work, or a thread of the pool that waits for the end of
@@ -139,22 +151,15 @@ impl ThreadFacts {
     /// The innermost method of the program on its stack, and whether code made at run time stands below it.
     pub(crate) fn own_method(&self) -> Option<(OnStack<'_>, bool)> {
         let mut generated = false;
-        for (frame, name) in &self.frames {
+        for StackMethod { frame, name, owner } in &self.frames {
             if matches!(frame.method.kind, MethodKind::Dynamic | MethodKind::Stub) {
                 generated = true;
-            } else if !is_framework_name(name) {
+            } else if !owner.is_framework() {
                 return Some((OnStack::new(frame, name), generated));
             }
         }
         None
     }
-}
-
-/// Whether a method's name is one of .NET's own.
-fn is_framework_name(name: &str) -> bool {
-    ["System.", "Microsoft.", "Interop."]
-        .iter()
-        .any(|p| name.starts_with(p))
 }
 
 impl Hang {
@@ -221,7 +226,11 @@ impl Stacks<'_, '_> {
             .rt
             .stack_frames(thread)
             .into_iter()
-            .map(|f| (f, self.rt.method_name(&f.method)))
+            .map(|frame| {
+                let name = self.rt.method_name(&frame.method);
+                let owner = Owner::of(&self.rt.module(frame.method.module), &name);
+                StackMethod { frame, name, owner }
+            })
             .collect();
         let on_stack = self.threads.on_stack_of(thread);
         let block = self.rt.blocked_on(thread);
@@ -257,11 +266,11 @@ impl Stacks<'_, '_> {
             return Some(Wait::Object(object));
         }
         let lock = block?.lock.clone();
-        let own = match facts.caller() {
+        let own = match facts.innermost_outside() {
             // .NET's own threads wait like that for work
-            Some(caller) if is_framework_name(caller.name) => {
+            Some(caller) if caller.owner.is_framework() => {
                 facts.own_method()?;
-                return Some(Wait::Inside(Arc::clone(caller.name), lock));
+                return Some(Wait::Inside(Arc::clone(&caller.name), lock));
             }
             Some(_) => true,
             None => self.is_lock_of_program(&facts.thread, &lock),
@@ -272,13 +281,15 @@ impl Stacks<'_, '_> {
     /// Whether a lock is none of .NET's own, when no frame tells who waits in it: .NET uses types of its own, or plain
     /// objects of primitives that stand on the stack of whoever waits.
     fn is_lock_of_program(&self, thread: &Thread, lock: &Lock) -> bool {
-        let object = lock.object;
-        let name = object.and_then(|o| self.rt.object_type_name(o));
-        let (Some(object), Some(name)) = (object, name) else {
+        let Some(object) = lock.object else {
+            return false;
+        };
+        let (Some(name), Some(owner)) = (self.rt.object_type_name(object), self.owner(object))
+        else {
             return false;
         };
         if &*name != "System.Object" || self.graph.task.is_none() {
-            return !name.starts_with("System.");
+            return !owner.is_framework();
         }
         let mut seen = FxHashSet::default();
         let words = self.rt.stack_words(thread).map(|(_, word)| word);
@@ -288,10 +299,14 @@ impl Stacks<'_, '_> {
                 && self.rt.element_type(*word).is_none()
                 && self.refers_to(*word, object)
         });
-        !holders.any(|holder| {
-            let name = self.rt.object_type_name(holder);
-            name.is_none_or(|n| n.starts_with("System."))
-        })
+        !holders.any(|holder| self.owner(holder).is_none_or(Owner::is_framework))
+    }
+
+    /// Whose class an object is of.
+    fn owner(&self, object: Addr) -> Option<Owner> {
+        let ty = self.rt.type_of(object)?;
+        let name = self.rt.definition_name(&ty);
+        Some(Owner::of(&self.rt.module(ty.module), &name))
     }
 
     fn refers_to(&self, object: Addr, other: Addr) -> bool {

@@ -5,7 +5,7 @@ mod living;
 mod pool;
 mod waits;
 
-pub(crate) use hang::{Hang, OnStack, ThreadFacts, Wait};
+pub(crate) use hang::{Hang, OnStack, StackMethod, ThreadFacts, Wait};
 pub(crate) use living::{Threads, display_name};
 pub(crate) use pool::PoolFacts;
 pub(crate) use waits::ObjectWait;

@@ -8,7 +8,7 @@ use super::time::Times;
 use super::{Read, chains};
 use crate::chains::Wanted;
 use crate::options::Options;
-use crate::paths::{Analysis, Dispatcher, DispatcherFamily};
+use crate::paths::{Analysis, Dispatcher, DispatcherFamily, DispatcherFrame};
 use crate::process::clock::{Clock, waiting};
 use asynctriage_async_trace::{AsyncTrace, Dispatcher as Recorded, Family, State};
 use asynctriage_clr::{Runtime, RuntimeError};
@@ -16,7 +16,6 @@ use asynctriage_dump::{Dump, Os};
 use asynctriage_report as report;
 use asynctriage_report::{Address, FrameKind, FrameMatch};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::sync::Arc;
 
 /// Frames of a call stack record at most; a longer chain is cut there.
 const RECORDED_FRAMES: usize = 255;
@@ -74,7 +73,7 @@ pub(super) struct Joined {
     pub(super) report: report::TraceJoin,
     /// What the dump calls the methods at recorded addresses. Code may move and its place be used again: only
     /// operations that have the same frames in both count.
-    pub(super) names: FxHashMap<u64, Arc<str>>,
+    pub(super) names: FxHashMap<u64, DispatcherFrame>,
 }
 
 impl Joined {
@@ -146,7 +145,7 @@ struct Join<'a, 't> {
     times: &'a Times,
     /// What the recording knows, by the object in the dump that a chain lists for the operation.
     found: FxHashMap<Address, (usize, report::OperationHistory)>,
-    names: FxHashMap<u64, Arc<str>>,
+    names: FxHashMap<u64, DispatcherFrame>,
     out: report::TraceJoin,
 }
 
@@ -207,7 +206,7 @@ impl Join<'_, '_> {
         }
         if frames == FrameMatch::Equal {
             let with_address = operation.frames.iter();
-            let named = with_address.filter_map(|f| Some((f.ip?.0, Arc::clone(&f.name))));
+            let named = with_address.filter_map(|f| Some((f.ip?.0, f.clone())));
             self.names.extend(named);
         }
         if frames == FrameMatch::Differ {

@@ -1,12 +1,13 @@
 //! Names of recorded frames, by the file's own method ranges.
 
+use crate::paths::DispatcherFrame;
 use asynctriage_async_trace::Frame;
+use asynctriage_clr::ships_with_dotnet;
 use asynctriage_metadata::TypePath;
 use asynctriage_metadata::names::{method, simple_type_name};
 use asynctriage_nettrace::runtime::{Method, MethodRanges};
 use asynctriage_report as report;
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
 
 /// What an address leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,17 +84,31 @@ pub(super) fn frame(methods: &MethodRanges, frame: Frame) -> report::TraceFrame 
         },
         unresolved: why(methods, resolution),
         from_dump: false,
+        is_framework: is_framework(methods, frame.address),
         progress: None,
     }
 }
 
+/// Whether all methods that the address may belong to come with .NET, as far as the paths of their modules tell.
+fn is_framework(methods: &MethodRanges, address: u64) -> bool {
+    let mut found = methods.candidates(address).peekable();
+    found.peek().is_some()
+        && found.all(|m| {
+            let path = methods.methods().module(m.module).unwrap_or_default();
+            let file = path.rsplit(['/', '\\']).next().unwrap_or_default();
+            let name = file.rsplit_once('.').map_or(file, |(name, _)| name);
+            ships_with_dotnet(Some(path), name, None)
+        })
+}
+
 /// Names of the joined dump for what the file cannot name.
-pub(super) fn complete(chains: &mut [report::TraceChain], names: &FxHashMap<u64, Arc<str>>) {
+pub(super) fn complete(chains: &mut [report::TraceChain], names: &FxHashMap<u64, DispatcherFrame>) {
     let frames = chains.iter_mut().filter_map(|chain| chain.frames.as_mut());
     let is_unnamed = |f: &&mut report::TraceFrame| f.raw == format!("{:#x}", f.address.0);
     for frame in frames.flatten().filter(is_unnamed) {
-        if let Some(name) = names.get(&frame.address.0) {
-            frame.method = name.to_string();
+        if let Some(known) = names.get(&frame.address.0) {
+            frame.method = known.name.to_string();
+            frame.is_framework = known.is_framework;
             (frame.from_dump, frame.unresolved) = (true, None);
         }
     }

@@ -105,7 +105,7 @@ fn fields(
     for field in object.fields(rt) {
         match machine.filter(|m| m.base == object.at(field)) {
             Some(machine) => {
-                let inside = machine.fields(rt).into_iter();
+                let inside = machine.fields(rt);
                 out.extend(inside.map(|f| field_row(rt, object, machine, f, options)));
             }
             None => out.push(field_row(rt, object, object, field, options)),

@@ -376,6 +376,7 @@ fn threads() -> Vec<Thread> {
         ]
         .map(|method| ThreadFrame {
             method: method.into(),
+            is_framework: method.starts_with("System."),
             ..ThreadFrame::default()
         })
         .to_vec(),

@@ -132,9 +132,11 @@ fn runs_of(frames: &[TraceFrame]) -> Vec<(&TraceFrame, u64)> {
 }
 
 fn frame(page: &mut Page<'_>, frame: &TraceFrame, times: u64) {
-    let is_framework =
-        frame.method.starts_with("System.") || frame.method.starts_with("Microsoft.");
-    let role = if is_framework { Role::Dim } else { Role::Plain };
+    let role = if frame.is_framework {
+        Role::Dim
+    } else {
+        Role::Plain
+    };
     let mut notes = Vec::new();
     notes.extend(frame.await_index.map(|n| format!("await {n}")));
     notes.extend((times > 1).then(|| format!("×{}", count(times))));

@@ -12,10 +12,10 @@ const NOT_WAITING: u8 = 2;
 impl Stacks<'_, '_> {
     /// One handle, or several of `WaitAny` and `WaitAll`.
     pub(super) fn handle_wait(&self, facts: &ThreadFacts, found: &Found) -> Option<ObjectWait> {
-        let several = facts
-            .frames
-            .iter()
-            .any(|(_, n)| n.starts_with("System.Threading.WaitHandle.WaitMultiple"));
+        let several = facts.frames.iter().any(|f| {
+            f.name
+                .starts_with("System.Threading.WaitHandle.WaitMultiple")
+        });
         if several {
             return self
                 .handles_wait(facts, found)
@@ -58,7 +58,7 @@ impl Stacks<'_, '_> {
         let all = facts
             .frames
             .iter()
-            .any(|(_, n)| n.starts_with("System.Threading.WaitHandle.WaitAll"));
+            .any(|f| f.name.starts_with("System.Threading.WaitHandle.WaitAll"));
         let text = format!(
             "{} {}",
             if all { "all of" } else { "one of" },
@@ -127,7 +127,7 @@ impl Stacks<'_, '_> {
     }
 
     pub(super) fn socket_wait(&self, facts: &ThreadFacts, found: &Found) -> Option<ObjectWait> {
-        let called = |part: &str| facts.frames.iter().any(|(_, n)| n.contains(part));
+        let called = |part: &str| facts.frames.iter().any(|f| f.name.contains(part));
         let at = self.object_on_stack(facts, found, "System.Net.Sockets.Socket", |_| true)?;
         let listens = called(".Socket.Accept");
         let what = if listens {

@@ -8,8 +8,8 @@
 mod io;
 mod rw;
 
-use super::{Stacks, ThreadFacts, display_name};
-use asynctriage_clr::{FrameSource, StackFrame};
+use super::{StackMethod, Stacks, ThreadFacts, display_name};
+use asynctriage_clr::FrameSource;
 use asynctriage_dump::Addr;
 use std::sync::Arc;
 
@@ -349,7 +349,8 @@ impl Stacks<'_, '_> {
 /// The outermost of the innermost frames that tell how the thread waits.
 fn find_way(facts: &ThreadFacts) -> Option<Found> {
     let mut found: Option<(usize, Way)> = None;
-    for (index, (_, name)) in facts.frames.iter().take(MAX_FRAMES).enumerate() {
+    for (index, method) in facts.frames.iter().take(MAX_FRAMES).enumerate() {
+        let name = &method.name;
         if let Some((_, way)) = WAYS.iter().find(|(start, _)| name.starts_with(start)) {
             found = Some((index, *way));
         } else if !INSIDE.iter().any(|start| name.starts_with(start)) {
@@ -357,7 +358,7 @@ fn find_way(facts: &ThreadFacts) -> Option<Found> {
         }
     }
     let (index, way) = found?;
-    let slot = |i: usize| facts.frames.get(i).map(|(f, _)| f.slot);
+    let slot = |i: usize| facts.frames.get(i).map(|f| f.frame.slot);
     let (start, base) = facts.thread.stack?;
     // a frame's own part of the stack ends where the next one's return address stands
     let caller = slot(index.saturating_add(1)).unwrap_or(start);
@@ -365,11 +366,11 @@ fn find_way(facts: &ThreadFacts) -> Option<Found> {
     let end = beyond.unwrap_or(caller + CALLER).min(caller + CALLER);
     Some(Found {
         way,
-        method: facts.frames.get(index).map(|(_, n)| n.to_string())?,
+        method: facts.frames.get(index).map(|f| f.name.to_string())?,
         is_possible: facts
             .frames
             .get(index)
-            .is_some_and(|(f, _)| f.source == FrameSource::StackScan),
+            .is_some_and(|f| f.frame.source == FrameSource::StackScan),
         // the frames below a join hold the thread's own object
         start: match way {
             Way::Join => joins(facts).unwrap_or(start),
@@ -381,7 +382,8 @@ fn find_way(facts: &ThreadFacts) -> Option<Found> {
 
 /// Whether a thread in the console's code reads from it.
 fn reads(facts: &ThreadFacts) -> bool {
-    let called = |(_, name): &(StackFrame, Arc<str>)| {
+    let called = |method: &StackMethod| {
+        let name = &method.name;
         let method = name.rsplit('.').next().unwrap_or_default();
         (name.starts_with("System.Console") || name.starts_with("System.IO."))
             && method.starts_with("Read")
@@ -392,8 +394,8 @@ fn reads(facts: &ThreadFacts) -> bool {
 /// Where the stack of the innermost frame of a join begins.
 fn joins(facts: &ThreadFacts) -> Option<Addr> {
     let mut frames = facts.frames.iter();
-    let (frame, _) = frames.find(|(_, n)| n.starts_with("System.Threading.Thread.Join"))?;
-    frame.slot.non_null()
+    let join = frames.find(|f| f.name.starts_with("System.Threading.Thread.Join"))?;
+    join.frame.slot.non_null()
 }
 
 fn object(at: Addr, text: String, found: &Found) -> ObjectWait {

@@ -225,10 +225,8 @@ fn entered(
 }
 
 fn kind_of(stacks: Stacks<'_, '_>, lock: Addr) -> &'static Kind {
-    let is_old = stacks
-        .rt
-        .object_type_name(lock)
-        .is_some_and(|n| &*n == OLD.class);
+    let rt = stacks.rt;
+    let is_old = rt.type_of(lock).is_some_and(|t| rt.is_a(t.mt, OLD.class));
     if is_old { &OLD } else { &SLIM }
 }
 
@@ -243,7 +241,7 @@ impl Stacks<'_, '_> {
         let methods: Vec<&str> = facts
             .frames
             .iter()
-            .filter_map(|(_, n)| n.strip_prefix(kind.class)?.strip_prefix('.'))
+            .filter_map(|f| f.name.strip_prefix(kind.class)?.strip_prefix('.'))
             .collect();
         let called = |part: &str| methods.iter().any(|m| m.contains(part));
         let (mode, counter) = if called("EnterUpgradeableRead") {
