@@ -72,6 +72,7 @@ impl Analysis<'_, '_> {
 
     /// The innermost running Stopwatch among the variables of the program's methods.
     fn stopwatch_seconds(&self, path: &Path) -> Option<f64> {
+        self.kinds().stopwatches.then_some(())?;
         let mut own = self.steps(path).filter(|s| !self.is_framework_step(*s));
         own.find_map(|step| {
             let is_machine = self

@@ -1,7 +1,9 @@
 //! Groups of chains that are alike.
 
 use super::tally::{Note, Tally};
-use crate::paths::{Analysis, Path, Paths, Place, Step, is_least_await, step_offset};
+use crate::paths::{
+    Analysis, Folded, Path, Paths, Place, Shape, Step, is_least_await, step_offset,
+};
 use asynctriage_async_graph::NodeId;
 use asynctriage_dump::Addr;
 use asynctriage_report::{
@@ -9,20 +11,22 @@ use asynctriage_report::{
     VerdictState,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// Frames whose boxes a member lists.
 const MAX_MEMBER_BOXES: usize = 64;
 
-/// What makes two chains alike.
-#[derive(Clone, PartialEq, Eq, Hash)]
+/// What makes two chains alike: the words of their frames by number, and the kinds of both ends.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
-    frames: Vec<(Arc<str>, Option<Place>, u64)>,
+    frames: u32,
     leaf: LeafKind,
     root: Option<RootKind>,
 }
 
 struct Group {
+    shape: Rc<Shape>,
     leaf: Leaf,
     root: Option<Root>,
     leaf_texts: FxHashMap<String, u64>,
@@ -86,9 +90,12 @@ impl Analysis<'_, '_> {
                 self.add_to_group(&mut groups, path, wanted);
             }
         }
-        let mut sorted: Vec<(Key, Group)> = groups.into_iter().collect();
-        sorted.sort_by_cached_key(|(key, group)| (std::cmp::Reverse(group.count), key.text()));
-        for (key, group) in sorted {
+        let mut sorted: Vec<(String, Group)> = groups
+            .into_iter()
+            .map(|(key, group)| (key.text(&group.shape.folded), group))
+            .collect();
+        sorted.sort_by(|(a, x), (b, y)| y.count.cmp(&x.count).then_with(|| a.cmp(b)));
+        for (text, group) in sorted {
             let idle = self.is_idle(&group);
             if idle && !wanted.idle_too {
                 out.idle_chains = out.idle_chains.saturating_add(group.count);
@@ -102,7 +109,7 @@ impl Analysis<'_, '_> {
                 }
             }
             let tally = group.tally.clone();
-            let mut group = self.report_group(id, &key, group, wanted, idle);
+            let mut group = self.report_group(id, signature(&text), group, wanted, idle);
             group.waiting_seconds = tally.waiting(&self.clock);
             out.groups.push(group);
             out.tallies.push(tally);
@@ -111,10 +118,11 @@ impl Analysis<'_, '_> {
     }
 
     fn add_to_group(&self, groups: &mut FxHashMap<Key, Group>, path: Path, wanted: Wanted) {
-        let (leaf, root) = (self.leaf(&path), self.root(&path));
+        let shape = self.shape(&path);
+        let (mut leaf, root) = (self.leaf(&path, &shape), self.root(&path, &shape));
         let note = Note::of(self, &path, &leaf, root.as_ref());
         let key = Key {
-            frames: self.folded(&path),
+            frames: shape.number,
             leaf: leaf.kind,
             root: root.as_ref().map(|r| r.kind),
         };
@@ -123,7 +131,11 @@ impl Analysis<'_, '_> {
             root.as_ref().map(|r| r.text.clone()).unwrap_or_default(),
         );
         let group = groups.entry(key).or_insert_with(|| Group {
-            leaf,
+            shape,
+            leaf: {
+                self.add_evidence(&path, &mut leaf);
+                leaf
+            },
             root,
             leaf_texts: FxHashMap::default(),
             root_texts: FxHashMap::default(),
@@ -144,29 +156,17 @@ impl Analysis<'_, '_> {
             (&mut group.leaf_texts, &leaf_text),
             (&mut group.root_texts, &root_text),
         ] {
-            let n = texts.entry(text.clone()).or_default();
-            *n = n.saturating_add(1);
+            match texts.get_mut(text) {
+                Some(n) => *n = n.saturating_add(1),
+                None => {
+                    texts.insert(text.clone(), 1);
+                }
+            }
         }
         // one more than is shown: the waits of all blocked threads are needed, too
         if group.paths.len() < wanted.members.max(1) || path.blocked.is_some() {
             group.paths.push((path, leaf_text, root_text));
         }
-    }
-
-    /// Names and awaits of the frames, runs of one frame folded.
-    fn folded(&self, path: &Path) -> Vec<(Arc<str>, Option<Place>, u64)> {
-        let mut out: Vec<(Arc<str>, Option<Place>, u64)> = Vec::new();
-        let blocked = path.blocked.map(|node| Step { node, frame: None });
-        for step in self.steps(path).chain(blocked) {
-            let (name, place) = (self.step_name(step), self.step_place(step));
-            match out.last_mut() {
-                Some((last, at, repeat)) if *last == name && *at == place => {
-                    *repeat = repeat.saturating_add(1);
-                }
-                _ => out.push((name, place, 1)),
-            }
-        }
-        out
     }
 
     /// Framework code that waits for work: nothing of the application, no request, no service behind it.
@@ -183,19 +183,20 @@ impl Analysis<'_, '_> {
                 | RootKind::Thread
                 | RootKind::Activity
         );
-        let idle_client = self.steps(path).any(|s| is_long_lived(&self.step_name(s)));
+        let mut names = group.shape.folded.iter().map(|(name, ..)| name);
+        let idle_client = names.any(|name| is_long_lived(name));
         let blocked =
             path.blocked.is_some() && purpose == RootKind::Thread && path.frames.is_empty();
         (nobody || idle_client)
             && !blocked
-            && self.steps(path).all(|s| self.is_framework_step(s))
+            && group.shape.is_framework
             && !matches!(group.leaf.kind, LeafKind::Cycle)
     }
 
     fn report_group(
         &self,
         id: String,
-        key: &Key,
+        signature: String,
         group: Group,
         wanted: Wanted,
         idle: bool,
@@ -237,7 +238,7 @@ impl Analysis<'_, '_> {
         });
         ChainGroup {
             id,
-            signature: key.signature(),
+            signature,
             count: group.count,
             retained_bytes: group.keeps,
             frames,
@@ -353,9 +354,9 @@ fn common_text(text: &mut String, texts: &FxHashMap<String, u64>) {
 }
 
 impl Key {
-    fn text(&self) -> String {
+    fn text(&self, frames: &Folded) -> String {
         let mut out = format!("{}|{}", self.leaf, self.root.unwrap_or_default());
-        for (name, place, repeat) in &self.frames {
+        for (name, place, repeat) in frames {
             let at = match place {
                 Some(Place::Await(number)) => number.to_string(),
                 Some(Place::Offset(il)) => format!("il{il}"),
@@ -365,12 +366,12 @@ impl Key {
         }
         out
     }
+}
 
-    /// FNV-1a of the text: the same chain has the same signature in every dump and on every machine.
-    fn signature(&self) -> String {
-        let hash = self.text().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
-            (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3)
-        });
-        format!("{hash:016x}")
-    }
+/// FNV-1a of a key's text: the same chain has the same signature in every dump and on every machine.
+fn signature(text: &str) -> String {
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
+        (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    format!("{hash:016x}")
 }

@@ -2,7 +2,7 @@
 
 use crate::libraries::server::{self, RequestFacts};
 use crate::libraries::{grpc, hosting};
-use crate::paths::{Analysis, Path, Step};
+use crate::paths::{Analysis, Path, Shape, Step, Traits};
 use crate::process::context;
 use crate::threads::display_name;
 use asynctriage_async_graph::Helper;
@@ -12,11 +12,17 @@ use serde_json::json;
 
 impl Analysis<'_, '_> {
     /// What a path is for. The most specific answer counts.
-    pub(crate) fn root(&self, path: &Path) -> Option<Root> {
-        self.hub_root(path)
-            .or_else(|| self.request_root(path))
-            .or_else(|| self.service_root(path))
-            .or_else(|| self.library_root(path))
+    pub(crate) fn root(&self, path: &Path, shape: &Shape) -> Option<Root> {
+        let Traits {
+            hub,
+            request,
+            background,
+            service,
+        } = shape.traits;
+        let hub = hub.then(|| self.hub_root(path)).flatten();
+        hub.or_else(|| request.then(|| self.request_root(path))?)
+            .or_else(|| background.then(|| self.service_root(path))?)
+            .or_else(|| service.then(|| self.library_root(path))?)
             .or_else(|| self.thread_request_root(path))
             .or_else(|| self.thread_service_root(path))
             .or_else(|| self.activity_root(path))
@@ -104,6 +110,7 @@ impl Analysis<'_, '_> {
     }
 
     fn activity_root(&self, path: &Path) -> Option<Root> {
+        self.kinds().activities.then_some(())?;
         let found = self
             .steps(path)
             .rev()

@@ -8,6 +8,7 @@ use asynctriage_dump::Addr;
 use asynctriage_metadata::names::{LocalName, hoisted_local};
 use asynctriage_report::{Confidence, Finding, FindingKind, Severity};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
 
 /// Bytes of one method's locals from which on they are worth a finding.
 const LARGE: u64 = 10 << 20;
@@ -50,15 +51,28 @@ fn retained(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
         rt: facts.a.rt,
         seen: FxHashSet::default(),
     };
-    let mut methods: FxHashMap<String, Method> = FxHashMap::default();
+    let mut methods: FxHashMap<Arc<str>, Method> = FxHashMap::default();
+    let mut types: FxHashMap<Addr, (Arc<str>, Vec<HeldLocal>)> = FxHashMap::default();
     let mut machines: Vec<(&NodeId, &Machine)> = facts.a.graph.machines.iter().collect();
     machines.sort_unstable_by_key(|(id, _)| **id);
     for (id, machine) in machines {
-        let method = methods
-            .entry(facts.a.frame_name(*id).to_string())
-            .or_default();
+        let ty = &machine.place.ty;
+        let (name, locals) = types
+            .entry(ty.mt)
+            .or_insert_with(|| (facts.a.frame_name(*id), held_locals(scale.rt, machine)));
+        if !methods.contains_key(name) {
+            methods.insert(Arc::clone(name), Method::default());
+        }
+        let Some(method) = methods.get_mut(name) else {
+            continue;
+        };
         method.frames = method.frames.saturating_add(1);
-        weigh_locals(&mut scale, machine, method);
+        for local in locals.iter() {
+            let held = scale.rt.memory().ptr(machine.place.base + local.offset);
+            if let Some(object) = held.and_then(Addr::non_null) {
+                add_local(&mut scale, method, &local.name, object);
+            }
+        }
         if method.example.is_none() {
             method.example = facts.a.graph.object(*id).map(|n| n.addr);
         }
@@ -66,7 +80,7 @@ fn retained(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
     let mut operations: Vec<_> = facts.a.graph.operations.values().collect();
     operations.sort_unstable_by_key(|o| o.frames.first().map(|f| f.continuation));
     for frame in operations.into_iter().flat_map(|o| o.async_frames()) {
-        let method = methods.entry(frame.name.to_string()).or_default();
+        let method = methods.entry(Arc::clone(&frame.name)).or_default();
         method.frames = method.frames.saturating_add(1);
         weigh_variables(&mut scale, facts, frame, method);
         method.example.get_or_insert(frame.continuation);
@@ -83,21 +97,28 @@ fn retained(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-fn weigh_locals(scale: &mut Scale<'_, '_>, machine: &Machine, method: &mut Method) {
-    for field in machine.place.fields(scale.rt) {
-        let local = match hoisted_local(&field.name) {
-            Some(
-                LocalName::Local(name) | LocalName::Captured(name) | LocalName::Original(name),
-            ) => name,
-            _ => continue,
+/// A local that the machines of a type refer to objects by.
+struct HeldLocal {
+    /// `local 'name'`.
+    name: String,
+    /// From the start of the machine's fields.
+    offset: u64,
+}
+
+fn held_locals(rt: &Runtime<'_>, machine: &Machine) -> Vec<HeldLocal> {
+    let fields = machine.place.fields(rt);
+    let references = fields.filter(|f| f.kind == FieldKind::Reference);
+    let locals = references.filter_map(|field| {
+        let name = match hoisted_local(&field.name)? {
+            LocalName::Local(name) | LocalName::Captured(name) | LocalName::Original(name) => name,
+            _ => return None,
         };
-        let held = (field.kind == FieldKind::Reference)
-            .then(|| machine.place.reference(scale.rt, &field.name))
-            .flatten();
-        if let Some(object) = held {
-            add_local(scale, method, format!("local '{local}'"), object);
-        }
-    }
+        Some(HeldLocal {
+            name: format!("local '{name}'"),
+            offset: field.offset,
+        })
+    });
+    locals.collect()
 }
 
 /// The variables of a runtime-async method, whose locals have names in the symbols only: arrays, texts and collections.
@@ -114,15 +135,21 @@ fn weigh_variables(
         .for_each_reference(continuation, &mut |slot, target| held.push((slot, target)));
     for (slot, object) in held {
         if scale.is_collection(object, 0) {
-            add_local(scale, method, facts.a.slot_name(frame, slot), object);
+            let name = facts.a.slot_name(frame, slot);
+            add_local(scale, method, &name, object);
         }
     }
 }
 
-fn add_local(scale: &mut Scale<'_, '_>, method: &mut Method, name: String, object: Addr) {
+fn add_local(scale: &mut Scale<'_, '_>, method: &mut Method, name: &str, object: Addr) {
     let bytes = scale.weigh(object);
     method.bytes = method.bytes.saturating_add(bytes);
-    let entry = method.locals.entry(name).or_default();
+    if !method.locals.contains_key(name) {
+        method.locals.insert(name.to_owned(), Local::default());
+    }
+    let Some(entry) = method.locals.get_mut(name) else {
+        return;
+    };
     entry.bytes = entry.bytes.saturating_add(bytes);
     if bytes > entry.largest {
         entry.largest = bytes;

@@ -4,87 +4,12 @@ mod client;
 mod io;
 
 use crate::libraries::{self, channels, http_client};
-use crate::paths::{Analysis, Path, timers};
+use crate::paths::{Analysis, Path, Shape, timers};
 use crate::process::names::combinator_text;
 use asynctriage_async_graph::{Class, Node, NodeId, PostedTo, task};
 use asynctriage_dump::Addr;
 use asynctriage_report::{Confidence, Leaf, LeafKind};
 use serde_json::json;
-
-/// Frames of libraries that stand for a wait of their own kind, the highest first: what matters is that a response is
-/// awaited, not which socket it comes over.
-const BY_FRAME: [(&str, LeafKind); 19] = [
-    (
-        "System.Net.Http.HttpConnection.SendAsync",
-        LeafKind::HttpResponse,
-    ),
-    (
-        "System.Net.Http.Http2Connection.SendAsync",
-        LeafKind::HttpResponse,
-    ),
-    (
-        "System.Net.Http.Http3Connection.SendAsync",
-        LeafKind::HttpResponse,
-    ),
-    (
-        "System.Net.Http.HttpConnection.SendRequestContentAsync",
-        LeafKind::HttpRequestBody,
-    ),
-    (
-        "System.Net.Http.HttpConnection.ContentLengthReadStream.",
-        LeafKind::HttpBody,
-    ),
-    (
-        "System.Net.Http.HttpConnection.ChunkedEncodingReadStream.",
-        LeafKind::HttpBody,
-    ),
-    (
-        "System.Net.Http.HttpConnection.ConnectionCloseReadStream.",
-        LeafKind::HttpBody,
-    ),
-    (
-        "System.Net.Http.Http2Connection.Http2Stream.ReadDataAsync",
-        LeafKind::HttpBody,
-    ),
-    (
-        "System.Net.Http.Http2Connection.Http2Stream.SendRequestBodyAsync",
-        LeafKind::HttpRequestBody,
-    ),
-    (
-        "System.Net.Http.Http2Connection.SendStreamDataAsync",
-        LeafKind::HttpRequestBody,
-    ),
-    (
-        "System.Net.Http.Http3RequestStream.SendContentAsync",
-        LeafKind::HttpRequestBody,
-    ),
-    (
-        "System.Net.Http.Http3RequestStream.ReadResponseContentAsync",
-        LeafKind::HttpBody,
-    ),
-    (
-        "System.Net.Http.Http3RequestStream.SendAsync",
-        LeafKind::HttpResponse,
-    ),
-    (
-        "System.Net.Security.SslStream.ForceAuthenticationAsync",
-        LeafKind::TlsHandshake,
-    ),
-    ("System.Net.Dns.", LeafKind::Dns),
-    (
-        "System.Net.Sockets.Socket.ConnectAsync",
-        LeafKind::SocketConnect,
-    ),
-    (
-        "System.Net.Sockets.SocketAsyncEventArgs.DnsConnectAsync",
-        LeafKind::SocketConnect,
-    ),
-    (
-        "System.Diagnostics.Process.WaitForExitAsync",
-        LeafKind::ProcessExit,
-    ),
-    ("System.IO.Strategies.", LeafKind::File),
-];
 
 /// Detail of a chain that waits for a cycle without being part of it: the member that it waits for.
 pub(crate) const OUTSIDE_CYCLE: &str = "member";
@@ -106,8 +31,8 @@ fn is_plumbing(kind: LeafKind) -> bool {
 }
 
 impl Analysis<'_, '_> {
-    /// What a path waits for.
-    pub(crate) fn leaf(&self, path: &Path) -> Leaf {
+    /// What a path waits for, without the evidence.
+    pub(crate) fn leaf(&self, path: &Path, shape: &Shape) -> Leaf {
         if path.cycle {
             return self.cycle_leaf(path);
         }
@@ -116,8 +41,10 @@ impl Analysis<'_, '_> {
         };
         let mut found = self.own_leaf(path, node);
         if is_plumbing(found.kind) {
-            self.lift(path, &mut found);
-            self.lift_to_library(path, &mut found);
+            self.lift(path, shape, &mut found);
+            if shape.in_library {
+                self.lift_to_library(path, &mut found);
+            }
         }
         if self.is_dead(path) {
             found.text = format!(
@@ -126,6 +53,14 @@ impl Analysis<'_, '_> {
             );
             found.kind = LeafKind::Unreachable;
         }
+        found
+    }
+
+    /// Adds what shows that a path waits for its leaf, and how sure that is.
+    pub(crate) fn add_evidence(&self, path: &Path, found: &mut Leaf) {
+        let Some(node) = self.graph.object(path.leaf).filter(|_| !path.cycle) else {
+            return;
+        };
         found.confidence = self.chain_confidence();
         let mut evidence = self.leaf_evidence(path, node);
         let machine = path.frames.first().and_then(|f| self.graph.machines.get(f));
@@ -142,7 +77,6 @@ impl Analysis<'_, '_> {
             }
         }
         found.evidence = Some(evidence);
-        found
     }
 
     /// Whether a chain is garbage: nothing reaches what it begins with, and nobody alive waits for its end. Who reaches the
@@ -191,31 +125,28 @@ impl Analysis<'_, '_> {
     }
 
     /// The nearest frame above that stands for a wait of its own kind.
-    fn lift(&self, path: &Path, found: &mut Leaf) {
-        for step in self.steps(path) {
-            let name = self.step_name(step);
-            let Some((_, kind)) = BY_FRAME.iter().find(|(prefix, _)| name.starts_with(prefix))
-            else {
-                continue;
+    fn lift(&self, path: &Path, shape: &Shape, found: &mut Leaf) {
+        let mut kinds = shape.stands_for.iter();
+        let passes = |kind: &&LeafKind| {
+            **kind == LeafKind::HttpResponse || found.kind != LeafKind::Semaphore
+        };
+        let Some(kind) = kinds.find(passes) else {
+            return;
+        };
+        let request = self
+            .steps(path)
+            .find_map(|s| http_client::request_among(self.rt, &self.captured(s)));
+        if let Some((message, text)) = request {
+            found
+                .details
+                .insert("request".into(), json!(message.to_string()));
+            found.details.insert("over".into(), json!(found.text));
+            found.text = match kind {
+                LeafKind::HttpResponse => format!("HttpClient: {text}, response headers"),
+                _ => format!("HttpClient: {text}"),
             };
-            if *kind == LeafKind::HttpResponse || !matches!(found.kind, LeafKind::Semaphore) {
-                let request = self
-                    .steps(path)
-                    .find_map(|s| http_client::request_among(self.rt, &self.captured(s)));
-                if let Some((message, text)) = request {
-                    found
-                        .details
-                        .insert("request".into(), json!(message.to_string()));
-                    found.details.insert("over".into(), json!(found.text));
-                    found.text = match kind {
-                        LeafKind::HttpResponse => format!("HttpClient: {text}, response headers"),
-                        _ => format!("HttpClient: {text}"),
-                    };
-                }
-                found.kind = *kind;
-                return;
-            }
         }
+        found.kind = *kind;
     }
 
     fn own_leaf(&self, path: &Path, node: Node) -> Leaf {

@@ -8,6 +8,7 @@ mod azure_functions;
 pub(crate) mod channels;
 pub(crate) mod database;
 mod entity_framework;
+mod frames;
 pub(crate) mod grpc;
 pub(crate) mod hangfire;
 pub(crate) mod hosting;
@@ -27,6 +28,7 @@ pub(crate) mod signalr;
 mod sql;
 mod sql_client;
 
+pub(crate) use frames::wait_of;
 pub(crate) use owner::Owner;
 
 use crate::process::uri::without_credentials;

@@ -2,6 +2,7 @@
 
 use super::path::is_frame;
 use super::retained::Kept;
+use super::shapes::Shapes;
 use crate::libraries;
 use crate::libraries::channels::{self, ChannelWait};
 use crate::libraries::http_client::HttpPool;
@@ -29,12 +30,22 @@ pub struct Analysis<'r, 'd> {
     pub(crate) channel_waits: FxHashMap<Addr, ChannelWait>,
     pub(crate) clock: Clock,
     names: Names,
+    pub(super) shapes: Shapes,
+    /// Names of the types on the heap that are looked for at every frame.
+    kinds: OnceCell<Kinds>,
     pub(crate) lines: Lines,
     /// Those of the objects that chains begin and end with that a root of the garbage collector reaches.
     reachable: OnceCell<FxHashSet<Addr>>,
     roots: OnceCell<Roots>,
     /// What suspended methods keep alive.
     pub(crate) kept: OnceCell<Option<Kept>>,
+}
+
+/// Which types of objects are on the heap at all, of those that are looked for at every frame.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Kinds {
+    pub(crate) activities: bool,
+    pub(crate) stopwatches: bool,
 }
 
 impl std::fmt::Debug for Analysis<'_, '_> {
@@ -67,6 +78,8 @@ impl<'r, 'd> Analysis<'r, 'd> {
             channel_waits: channels::waits(rt, &graph),
             clock: Clock::read(rt, &graph),
             names: Names::default(),
+            shapes: Shapes::default(),
+            kinds: OnceCell::new(),
             lines: Lines::default(),
             reachable: OnceCell::new(),
             roots: OnceCell::new(),
@@ -143,6 +156,21 @@ impl<'r, 'd> Analysis<'r, 'd> {
             return objects.into_iter().collect();
         }
         self.rt.reached(&self.graph.heap, self.roots(), objects)
+    }
+
+    pub(crate) fn kinds(&self) -> Kinds {
+        *self.kinds.get_or_init(|| {
+            let mut found = Kinds::default();
+            for counted in &self.graph.heap.types {
+                let ty = self.rt.ty(counted.mt);
+                match ty.map(|t| self.rt.definition_name(&t)).as_deref() {
+                    Some("System.Diagnostics.Activity") => found.activities = true,
+                    Some("System.Diagnostics.Stopwatch") => found.stopwatches = true,
+                    _ => {}
+                }
+            }
+            found
+        })
     }
 
     /// The roots of the garbage collector, without what stacks have left over.

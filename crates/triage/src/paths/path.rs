@@ -69,6 +69,12 @@ struct Cycles {
 
 impl Cycles {
     fn find(graph: &AsyncGraph) -> Self {
+        if !has_cycles(graph) {
+            return Self {
+                of: FxHashMap::default(),
+                members: Vec::new(),
+            };
+        }
         // kosaraju: the recursive algorithms of petgraph overflow the stack on chains of 100,000
         let mut members: Vec<Vec<NodeId>> = kosaraju_scc(&graph.graph)
             .into_iter()
@@ -85,6 +91,31 @@ impl Cycles {
             .collect();
         Self { of, members }
     }
+}
+
+/// Whether anything is left of a graph once all that waits for nothing left is taken away, again and again.
+fn has_cycles(graph: &AsyncGraph) -> bool {
+    let g = &graph.graph;
+    let mut open = vec![0_u32; g.node_count()];
+    for edge in g.raw_edges() {
+        if let Some(n) = open.get_mut(edge.target().index()) {
+            *n = n.saturating_add(1);
+        }
+    }
+    let mut todo: Vec<NodeId> = g.externals(Direction::Incoming).collect();
+    let mut taken = 0_usize;
+    while let Some(id) = todo.pop() {
+        taken = taken.saturating_add(1);
+        for waiter in graph.waiters(id) {
+            if let Some(n) = open.get_mut(waiter.index()) {
+                *n = n.saturating_sub(1);
+                if *n == 0 {
+                    todo.push(waiter);
+                }
+            }
+        }
+    }
+    taken < g.node_count()
 }
 
 /// Orders a cycle's members so that each is followed by one that waits for it, beginning at the lowest address.
@@ -191,8 +222,27 @@ impl Walk<'_> {
         blocked || self.cycles.of.contains_key(&id)
     }
 
+    /// Whether each node from here outwards has one waiter at most: most waits have one path.
+    fn is_straight(&self, start: NodeId) -> bool {
+        let mut at = start;
+        loop {
+            if self.ends(at) {
+                return true;
+            }
+            let mut waiters = self.graph.waiters(at);
+            match (waiters.next(), waiters.next()) {
+                (None, _) => return true,
+                (Some(next), None) => at = next,
+                _ => return false,
+            }
+        }
+    }
+
     /// The number of paths from a node outwards, found from the outside in.
     fn count(&mut self, start: NodeId) -> u64 {
+        if self.is_straight(start) {
+            return 1;
+        }
         let mut todo = vec![start];
         while let Some(id) = todo.last().copied() {
             if self.counts.contains_key(&id) {

@@ -61,7 +61,7 @@ impl Analysis<'_, '_> {
         limited
             .filter_map(|n| self.timer_of(n.addr))
             .find(|t| t.due.is_some())
-            .or_else(|| self.http_limit(path).filter(|_| calls_http))
+            .or_else(|| calls_http.then(|| self.http_limit(path))?)
     }
 
     /// `HttpClient.Timeout` starts with the call, in a source of cancellation that .NET's own methods keep.
