@@ -1,8 +1,28 @@
 //! Suspended operations of a .NET process, and what resumes what.
 //!
-//! [`AsyncGraph::build`] walks the heap once and links state machine boxes, tasks with runtime-async frames, combinators, value-task sources and
-//! blocked threads. An edge leads from what is awaited to who awaits it, with the slot that proves it. The graph says
+//! [`AsyncGraph::build`] walks the heap once and links state machine boxes, tasks with runtime-async frames, combinators,
+//! value-task sources and blocked threads. An edge leads from what is awaited to who awaits it, with the slot that proves it. The graph says
 //! what is linked; what that means is another crate's business.
+//!
+//! ```
+//! use asynctriage_async_graph::AsyncGraph;
+//! use asynctriage_clr::Runtime;
+//! use asynctriage_dump::{Dump, OpenOptions};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let path = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdumps/chain-10.0.15.dmp.gz"));
+//! let dump = Dump::open(path, &OpenOptions::default())?;
+//! let runtime = Runtime::open(&dump)?;
+//! let graph = AsyncGraph::build(&runtime);
+//! for (id, machine) in &graph.machines {
+//!     println!("{} waits at await {}", runtime.name(&machine.place.ty), machine.state);
+//!     for (_, edge) in graph.awaited(*id) {
+//!         println!("  {} at {}", edge.field, edge.slot);
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
 #![cfg_attr(
     not(test),
     deny(

@@ -3,6 +3,25 @@
 //! Entry: [`Runtime::open`] finds the runtime in a dump and checks that the built-in layouts fit it. From there
 //! [`Runtime::walk_heap`] lists objects, [`Runtime::ty`] and the field readers look into them, [`Runtime::threads`]
 //! lists threads. Once a runtime is found nothing fails: readers return `None` and lists of [`Gap`]s.
+//!
+//! ```
+//! use asynctriage_clr::Runtime;
+//! use asynctriage_dump::{Dump, OpenOptions};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let path = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdumps/chain-10.0.15.dmp.gz"));
+//! let dump = Dump::open(path, &OpenOptions::default())?;
+//! let runtime = Runtime::open(&dump)?;
+//! let wanted = |mt| runtime.is_a(mt, "System.Threading.Tasks.TaskCompletionSource");
+//! for object in runtime.walk_heap(&wanted).wanted {
+//!     println!("{} completes {:?}", object.addr, runtime.reference(object.addr, "_task"));
+//! }
+//! for gap in runtime.gaps() {
+//!     println!("{}: {}", gap.place, gap.why);
+//! }
+//! # Ok(())
+//! # }
+//! ```
 #![cfg_attr(
     not(test),
     deny(
@@ -20,6 +39,7 @@ mod bodies;
 mod code;
 mod core_names;
 mod descriptor;
+mod error;
 mod exceptions;
 mod gap;
 mod heap;
@@ -45,6 +65,7 @@ pub use code::{
     ImagePoint, MethodKind, MethodRef, NamedBy, PointLists, ResumePoint, pack_image_points,
 };
 pub use core_names::{CoreLibBuild, pack_core_names};
+pub use error::{Cause, RuntimeError};
 pub use exceptions::{Exception, ThrowFrame};
 pub use gap::Gap;
 pub use heap::{
@@ -57,7 +78,7 @@ pub use modules::{DumpSource, Module};
 pub use native::{NativeFrame, StackBreak};
 pub use objects::Place;
 pub use roots::{RootCounts, Roots};
-pub use runtime::{Globals, Runtime, RuntimeError};
+pub use runtime::{Globals, Runtime};
 pub use ships::ships_with_dotnet;
 pub use stack::{FrameSource, Stack, StackFrame};
 pub use statics::StaticReference;

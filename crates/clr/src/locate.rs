@@ -1,8 +1,8 @@
 //! Which module of the process is the runtime, and what is there instead when none is.
 
 use crate::anchor;
+use crate::error::{Cause, RuntimeError, cut_note};
 use crate::layout::Layout;
-use crate::runtime::{RuntimeError, cut_note};
 use crate::version::Version;
 use asynctriage_dump::{Addr, Dump, MappedFile, Memory, Os};
 use asynctriage_image::elf::ElfImage;
@@ -242,6 +242,7 @@ fn unreadable(dump: &Dump, core: &MappedFile, budget: &anchor::Budget) -> Runtim
     };
     RuntimeError::Unreadable {
         base: core.start,
+        cause: Cause::of_dump(dump),
         why: format!(
             "the dump, of kind {}, holds neither its symbol {DAC_TABLE} nor what it points to{given_up}{}",
             dump.kind,

@@ -3,6 +3,7 @@
 use crate::code::CodeCache;
 use crate::core_names::{self, CoreNames};
 use crate::descriptor::Descriptor;
+use crate::error::{Cause, RuntimeError, cut_note};
 use crate::gap::Gap;
 use crate::layout::{Layout, MissingField, Offsets};
 use crate::locate::{DacTablePlace, Found, locate};
@@ -16,68 +17,6 @@ use std::sync::OnceLock;
 
 /// Entries of `g_dacTable` that are looked at when an index does not hold what the layout table says (11.0.0 has fewer).
 const DAC_ENTRIES: u64 = 160;
-
-/// Why a dump cannot be analysed although it could be opened.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RuntimeError {
-    /// No module of the process is a .NET runtime.
-    #[error("no .NET runtime in this dump{hint}")]
-    NotFound {
-        /// What was found instead, beginning with a separator; may be empty.
-        hint: String,
-    },
-    /// A .NET runtime whose layouts are not known.
-    #[error("{what} is not supported")]
-    Unsupported {
-        /// The runtime by name and version.
-        what: String,
-    },
-    /// A program that is its own runtime, in a dump that lacks what that runtime is read by.
-    #[error(
-        "the program {program} seems to carry its .NET runtime inside, as single-file applications do ({sign}), and this dump, of kind {kind}, lacks the runtime's tables"
-    )]
-    SingleFile {
-        /// Path of the program in the process.
-        program: String,
-        /// What makes it look like one.
-        sign: &'static str,
-        /// Kind of the dump.
-        kind: String,
-    },
-    /// The runtime's module is there, but what stands in it contradicts every layout that is known.
-    #[error("the .NET runtime at {base} cannot be read: {why}")]
-    Unreadable {
-        /// Load address of the runtime's module.
-        base: Addr,
-        /// Which check failed.
-        why: String,
-    },
-}
-
-impl RuntimeError {
-    /// What the user can do next.
-    #[must_use]
-    pub fn remedy(&self) -> String {
-        match self {
-            Self::NotFound { .. } => {
-                "take the dump of the process that runs the .NET code (in a container often the child of a shell), with `dotnet-dump collect`, createdump or gcore".into()
-            }
-            Self::SingleFile { .. } => {
-                "take a full dump (`dotnet-dump collect --type Full`, `createdump --singlefile --full PID` with the createdump of a runtime), or a core with gcore".into()
-            }
-            Self::Unsupported { .. } => format!("supported are: {}", Layout::known().collect::<Vec<_>>().join(", ")),
-            Self::Unreadable { why, .. } if why.contains("the file is cut") => {
-                "copy the file again and compare the sizes; if the original is as short, the disk was full or a limit was set when it was written: take another dump".into()
-            }
-            Self::Unreadable { why, .. } if why.contains("of kind kernel") => {
-                "the kernel may have left out where the images begin: write 0x33 to /proc/PID/coredump_filter before the next one, or use `dotnet-dump collect`, which needs no filter".into()
-            }
-            Self::Unreadable { .. } => {
-                "the dump may be damaged, cut off, or of a build that differs from the released ones: take a full dump (`dotnet-dump collect --type Full`) and try again".into()
-            }
-        }
-    }
-}
 
 /// Addresses of the runtime's own variables and well-known types, all checked by content.
 #[derive(Clone, Copy, Debug)]
@@ -203,6 +142,7 @@ impl<'d> Runtime<'d> {
         best.map(|(_, rt)| rt)
             .ok_or_else(|| RuntimeError::Unreadable {
                 base: found.image.base(),
+                cause: Cause::of_file(dump),
                 why: format!("{why}{}", cut_note(dump)),
             })
     }
@@ -362,18 +302,6 @@ impl<'d> Runtime<'d> {
     pub fn gaps(&self) -> &[Gap] {
         &self.startup_gaps
     }
-}
-
-/// What a cut or damaged file explains, as the end of a sentence; empty for whole files.
-pub(crate) fn cut_note(dump: &Dump) -> String {
-    let cut = dump.truncated.map_or_else(String::new, |cut| {
-        format!(
-            "; the file is cut: {} bytes of {} regions are missing",
-            cut.missing_bytes, cut.regions
-        )
-    });
-    let packing = dump.compression.and_then(|c| c.fault());
-    packing.map_or_else(|| cut.clone(), |fault| format!("{cut}; {fault}"))
 }
 
 /// What a packed file's own checks say against it.

@@ -4,6 +4,22 @@
 //! gives one
 //! [`AddressSpace`] with honest faults, the threads with their registers, the mapped files, and facts about the
 //! process. Nothing here knows about .NET, except that the kinds of createdump are told apart.
+//!
+//! ```
+//! use asynctriage_dump::{Dump, Memory, OpenOptions};
+//!
+//! # fn main() -> Result<(), asynctriage_dump::OpenError> {
+//! # let path = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdumps/chain-10.0.15.dmp.gz"));
+//! let dump = Dump::open(path, &OpenOptions::default())?;
+//! println!("{} dump of process {:?}", dump.kind, dump.process.pid);
+//! let memory: &dyn Memory = &dump.memory;
+//! for file in &dump.files {
+//!     // `None` where the dump lacks the page
+//!     println!("{} at {}: {:x?}", file.path, file.start, memory.u32(file.start));
+//! }
+//! # Ok(())
+//! # }
+//! ```
 #![cfg_attr(
     not(test),
     deny(

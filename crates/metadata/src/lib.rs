@@ -22,6 +22,21 @@
 //! | `names` | C# names |
 //!
 //! The bytes are untrusted: no query panics, and the work of each is bounded by the length of the source.
+//!
+//! ```no_run
+//! use asynctriage_metadata::{Metadata, Table};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // the metadata root of an assembly, as an image's CLI header points to it
+//! let root: Vec<u8> = std::fs::read("System.Linq.metadata")?;
+//! let metadata = Metadata::parse(root)?;
+//! println!("{:?} {:?}", metadata.assembly_name(), metadata.assembly_version());
+//! for rid in 1..=metadata.rows(Table::TypeDef) {
+//!     println!("{:?}", metadata.full_name(rid));
+//! }
+//! # Ok(())
+//! # }
+//! ```
 #![cfg_attr(
     not(test),
     deny(
