@@ -61,7 +61,7 @@ const TASKS: &[Task] = &[
     (
         "trim",
         trim::run,
-        "DUMP OUT: keep only what an analysis reads, gzip it, compare the reports",
+        "DUMP OUT [--managed]: keep only what an analysis reads (but native frames), gzip it, compare the reports",
     ),
     (
         "bench",

@@ -11,15 +11,17 @@ use std::io::Write;
 use std::path::Path;
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    let [from, to] = args else {
-        bail!("usage: cargo xtask trim DUMP OUT.gz")
+    let (from, to, native) = match args {
+        [from, to] => (from, to, true),
+        [from, to, only] if only == "--managed" => (from, to, false),
+        _ => bail!("usage: cargo xtask trim DUMP OUT.gz [--managed]"),
     };
     let options = OpenOptions {
         record_pages: true,
         ..OpenOptions::default()
     };
     let dump = Dump::open(Path::new(from), &options).with_context(|| from.clone())?;
-    let before = report(&dump)?;
+    let before = report(&dump, native)?;
     let mut plain = Vec::new();
     asynctriage_dump::trim(&dump, &mut plain)?;
     let mut packer = GzEncoder::new(Vec::new(), Compression::best());
@@ -31,7 +33,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         plain.len(),
         packed.len()
     );
-    let after = report(&Dump::from_bytes(packed.clone())?)?;
+    let after = report(&Dump::from_bytes(packed.clone())?, native)?;
     if let Some(difference) = first_difference(&before, &after) {
         bail!("the trimmed dump gives another report: {difference}");
     }
@@ -39,12 +41,12 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 }
 
 /// Everything that the tool says about a dump, apart from its path and its size.
-fn report(dump: &Dump) -> Result<String> {
+fn report(dump: &Dump, native: bool) -> Result<String> {
     let options = Options {
         members: usize::MAX,
         idle_too: true,
         locals: true,
-        native: true,
+        native,
         ..Options::default()
     };
     let report = Report {

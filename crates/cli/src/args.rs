@@ -152,8 +152,8 @@ pub(crate) struct ReportArgs {
     /// Show what each waiting method keeps: its parameters and locals, and how many bytes live only because of them
     #[arg(long)]
     pub(crate) locals: bool,
-    /// Print texts and characters among them, which may be secrets of the process; numbers always are
-    #[arg(long, requires = "locals")]
+    /// Print texts, messages of exceptions and paths of requests, which may be secrets of the process
+    #[arg(long)]
     pub(crate) show_values: bool,
     #[command(flatten)]
     pub(crate) files: FileArgs,
@@ -249,7 +249,7 @@ pub(crate) struct ShowArgs {
     /// List them all
     #[arg(long, conflicts_with = "limit")]
     pub(crate) all: bool,
-    /// Print the values of fields and strings; they may be secrets of the process
+    /// Print texts, characters and bytes; they may be secrets of the process
     #[arg(long)]
     pub(crate) show_values: bool,
     #[command(flatten)]

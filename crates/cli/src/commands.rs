@@ -14,7 +14,7 @@ use asynctriage_clr::{Runtime, RuntimeError};
 use asynctriage_dump::{Addr, Dump, OpenOptions};
 use asynctriage_image::ImageFiles;
 use asynctriage_report::{self as report, Part, Report, Severity, TextOptions};
-use asynctriage_triage::{Analysis, Options, analyse, views};
+use asynctriage_triage::{Analysis, Options, Values, analyse, views};
 use serde::Serialize;
 use std::io::{self, IsTerminal};
 use std::path::Path;
@@ -57,7 +57,7 @@ fn whole(
         symbols: [args.symbols.as_slice(), &args.files.module_path].concat(),
         points: symbols::lists(&args.symbols),
         locals: args.locals,
-        values: args.show_values,
+        values: Values::shown(args.show_values),
         native: stacks || args.output.verbose > 0,
     };
     let mut report = analyse(&dump, &options).map_err(no_runtime)?;
@@ -135,7 +135,7 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Exit, CliError> {
     let runtime = runtime.with_points(symbols::lists(&[]));
     let options = views::ObjectOptions {
         limit: limit(args.limit, args.all),
-        values: args.show_values,
+        values: Values::shown(args.show_values),
     };
     let found = views::object(&Analysis::new(&runtime), Addr(args.address.0), options);
     drop(progress);

@@ -29,6 +29,7 @@ mod words;
 
 pub use options::Options;
 pub use paths::{Analysis, Dispatcher, DispatcherFamily, DispatcherFrame};
+pub use process::private::Values;
 pub use summary::analyse;
 
 #[doc(no_inline)]

@@ -1,5 +1,6 @@
 //! What is wanted of a report.
 
+use crate::process::private::Values;
 use asynctriage_clr::PointLists;
 use std::path::PathBuf;
 
@@ -18,8 +19,8 @@ pub struct Options {
     pub points: PointLists,
     /// What each frame keeps: parameters and locals.
     pub locals: bool,
-    /// The texts among them as they are, not only their length.
-    pub values: bool,
+    /// Whether data of the process is shown as it is.
+    pub values: Values,
     /// The native frames below the managed ones of each thread.
     pub native: bool,
 }
@@ -33,7 +34,7 @@ impl Default for Options {
             symbols: Vec::new(),
             points: PointLists::default(),
             locals: false,
-            values: false,
+            values: Values::Hidden,
             native: false,
         }
     }

@@ -59,9 +59,8 @@ pub(crate) struct Groups {
 pub(crate) struct Wanted {
     pub(crate) idle_too: bool,
     pub(crate) members: usize,
-    /// What the frames keep, and whether with the values of texts.
+    /// What the frames keep.
     pub(crate) locals: bool,
-    pub(crate) values: bool,
 }
 
 impl Analysis<'_, '_> {
@@ -275,7 +274,7 @@ impl Analysis<'_, '_> {
                     last.repeat = last.repeat.saturating_add(1);
                 }
                 _ if wanted.locals => out.push(Frame {
-                    locals: self.step_variables(step, wanted.values),
+                    locals: self.step_variables(step),
                     retained_bytes: self.step_keeps(step),
                     ..frame
                 }),

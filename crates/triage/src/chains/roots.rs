@@ -36,7 +36,7 @@ impl Analysis<'_, '_> {
             .steps(path)
             .rev()
             .find_map(|s| self.request_of_frame(s))?;
-        let mut root = request_root(&server::read(self.rt, object)?);
+        let mut root = request_root(&server::read(self.rt, object, self.values)?);
         // a call of gRPC is a request to the path of its method
         if self
             .steps(path)
@@ -96,7 +96,7 @@ impl Analysis<'_, '_> {
                 .filter(|o| servers.contains(o));
             if let Some(facts) = on_stack
                 .find(|o| server::in_application(self.rt, *o))
-                .and_then(|o| server::read(self.rt, o))
+                .and_then(|o| server::read(self.rt, o, self.values))
             {
                 let mut root = request_root(&facts);
                 root.details

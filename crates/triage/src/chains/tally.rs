@@ -62,7 +62,7 @@ impl Note {
             .filter(|_| is_request)
             .and_then(|r| address(r.details.get("request")));
         let timer = ending_timer(analysis, path, leaf);
-        let facts = request.and_then(|r| server::read(analysis.rt, r));
+        let facts = request.and_then(|r| server::read(analysis.rt, r, analysis.values));
         Self {
             since: analysis.since(path, leaf.kind, timer, facts.as_ref()),
             due: timer.and_then(|t| analysis.due_in(t)),

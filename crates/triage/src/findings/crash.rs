@@ -36,7 +36,7 @@ fn describe(
     chain: &[Exception],
     died: bool,
 ) -> Finding {
-    let text: Vec<String> = chain.iter().map(exception_text).collect();
+    let text: Vec<String> = chain.iter().map(|e| exception_text(facts, e)).collect();
     let thrower = chain
         .iter()
         .rev()
@@ -64,17 +64,17 @@ fn describe(
         confidence,
         title: format!("{title}: {} on thread '{}'", chain.first().map(|e| e.type_name.to_string()).unwrap_or_default(), thread.name()),
         text: format!("thread {} throws {}{from}.{note}", thread.title(), text.join(", caused by ")),
-        next: "read the stack trace in the evidence (-v); the throwing method names the code, the message the data",
+        next: "read the stack trace in the evidence (-v); the throwing method names the code, the message (--show-values) the data",
         runbook: "unhandled-exception",
         evidence: evidence(facts, thread, chain),
     }
     .finish()
 }
 
-/// `Type 'message'`.
-pub(crate) fn exception_text(exception: &Exception) -> String {
+/// The type, and what may be shown of the message.
+pub(crate) fn exception_text(facts: Facts<'_, '_, '_>, exception: &Exception) -> String {
     match &exception.message {
-        Some(message) => format!("{} '{message}'", exception.type_name),
+        Some(message) => format!("{} {}", exception.type_name, facts.a.message_text(message)),
         None => exception.type_name.to_string(),
     }
 }
@@ -95,7 +95,7 @@ fn evidence(facts: Facts<'_, '_, '_>, thread: &ThreadFacts, chain: &[Exception])
     ));
     for exception in chain {
         out.push(fact(
-            exception_text(exception),
+            exception_text(facts, exception),
             Some(exception.object),
             "exception object",
         ));

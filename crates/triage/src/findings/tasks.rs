@@ -113,7 +113,10 @@ fn add(facts: Facts<'_, '_, '_>, node: Node, to: &mut BTreeMap<Key, Alike>) {
     let alike = to.entry((method, types)).or_default();
     alike.count = alike.count.saturating_add(1);
     alike.unobserved = alike.unobserved.saturating_add(u64::from(!handled));
-    let text: Vec<String> = chain.iter().map(exception_text).collect();
+    if alike.messages.len() >= MAX_MESSAGES && alike.evidence.len() >= MAX_MESSAGES {
+        return;
+    }
+    let text: Vec<String> = chain.iter().map(|e| exception_text(facts, e)).collect();
     let text = text.join(", caused by ");
     if !text.is_empty() && alike.messages.len() < MAX_MESSAGES && !alike.messages.contains(&text) {
         alike.messages.push(text.clone());

@@ -1,7 +1,7 @@
 //! Waits inside the methods of client libraries.
 
 use crate::libraries::Owner;
-use crate::libraries::database::{command_leaf, command_quotes};
+use crate::libraries::database::{command_dialect, command_leaf};
 use crate::paths::{Analysis, Path, Step};
 use asynctriage_report::Leaf;
 use serde_json::json;
@@ -20,15 +20,15 @@ impl Analysis<'_, '_> {
             }
             command = command.or_else(|| {
                 let mut variables = self.captured(step).into_iter();
-                variables.find_map(|v| Some((v, command_quotes(self.rt, v)?)))
+                variables.find_map(|v| Some((v, command_dialect(self.rt, v)?)))
             });
         }
         let Some(kind) = kind.filter(|k| *k != found.kind) else {
             return;
         };
         let over = std::mem::take(&mut found.text);
-        if let Some((command, quotes)) = command {
-            let leaf = command_leaf(self.rt, command, quotes);
+        if let Some((command, dialect)) = command {
+            let leaf = command_leaf(self.rt, command, dialect);
             found.text = leaf.text;
             found.details.extend(leaf.details);
         } else {

@@ -135,7 +135,7 @@ impl Analysis<'_, '_> {
         };
         let request = self
             .steps(path)
-            .find_map(|s| http_client::request_among(self.rt, &self.captured(s)));
+            .find_map(|s| http_client::request_among(self.rt, &self.captured(s), self.values));
         if let Some((message, text)) = request {
             found
                 .details

@@ -1,27 +1,26 @@
 //! Commands of databases: the statement, and the server that carries it out.
 
-use super::sql::without_literals;
 use super::{CLIENTS, DEPENDENCY, npgsql};
+use crate::process::private::{Dialect, statement};
 use asynctriage_clr::Runtime;
 use asynctriage_dump::Addr;
 use asynctriage_report::{Leaf, LeafKind};
 use serde_json::json;
 
-/// Whether an object is a command of a database that is known, and whether double quotes stand around names in its
-/// language rather than around texts.
-pub(crate) fn command_quotes(rt: &Runtime<'_>, object: Addr) -> Option<bool> {
+/// The language of an object that is a command of a database that is known.
+pub(crate) fn command_dialect(rt: &Runtime<'_>, object: Addr) -> Option<Dialect> {
     let name = rt.object_type_name(object)?;
     let mut commands = CLIENTS.iter().filter_map(|c| c.command);
     let known = commands.find(|(n, _)| *n == &*name);
-    known.map(|(_, quotes)| quotes)
+    known.map(|(_, dialect)| dialect)
 }
 
 /// A statement that a database carries out.
-pub(crate) fn command_leaf(rt: &Runtime<'_>, command: Addr, quotes: bool) -> Leaf {
+pub(crate) fn command_leaf(rt: &Runtime<'_>, command: Addr, dialect: Dialect) -> Leaf {
     let text = rt
         .field_text(command, "_commandText")
         .or_else(|| rt.field_text(command, "m_commandText"));
-    let statement = text.map(|t| without_literals(&t, quotes));
+    let statement = text.map(|t| statement(&t, dialect));
     let server = server_of(rt, command);
     let mut out = Leaf {
         kind: LeafKind::Database,

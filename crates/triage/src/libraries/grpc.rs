@@ -1,7 +1,7 @@
 //! gRPC: calls of Grpc.Net.Client, methods that Grpc.AspNetCore serves.
 
 use super::{Client, DEPENDENCY, Process};
-use crate::process::uri::{origin_text, without_credentials};
+use crate::process::private::origin;
 use asynctriage_dump::Addr;
 use asynctriage_report::{Leaf, LeafKind};
 use serde_json::json;
@@ -24,7 +24,7 @@ fn call_leaf(process: Process<'_, '_>, call: Addr, _class: &str) -> Option<Leaf>
     let address = channel
         .and_then(|c| rt.reference(c, "<Address>k__BackingField"))
         .and_then(|u| rt.field_text(u, "_string"))
-        .and_then(|u| origin_text(&without_credentials(&u)));
+        .and_then(|u| origin(&u));
     let server = format!("gRPC server {}", address.as_deref().unwrap_or("?"));
     let mut out = Leaf {
         kind: LeafKind::Grpc,

@@ -1,6 +1,6 @@
 //! HttpClient: requests, connections, pools.
 
-use crate::process::uri::{origin_text, without_credentials, without_values};
+use crate::process::private::{Values, is_known_method, origin};
 use crate::words::waits;
 use asynctriage_async_graph::{AsyncGraph, Helper};
 use asynctriage_clr::Runtime;
@@ -157,7 +157,7 @@ fn pool_origin(rt: &Runtime<'_>, pool: Addr) -> String {
     match (host, port) {
         (Some(host), Some(port)) => {
             let full = format!("{scheme}://{host}:{port}");
-            origin_text(&full).unwrap_or(full)
+            origin(&full).unwrap_or(full)
         }
         (Some(host), None) => format!("{scheme}://{host}"),
         (None, _) => format!("pool {pool}"),
@@ -191,13 +191,17 @@ fn queued_waiters(rt: &Runtime<'_>, pool: Addr, queue: &str) -> Vec<Addr> {
 }
 
 /// `GET http://host/path` of the request message among the variables of a method; the query is left out.
-pub(crate) fn request_among(rt: &Runtime<'_>, variables: &[Addr]) -> Option<(Addr, String)> {
+pub(crate) fn request_among(
+    rt: &Runtime<'_>,
+    variables: &[Addr],
+    values: Values,
+) -> Option<(Addr, String)> {
     variables
         .iter()
-        .find_map(|o| Some((*o, message_text(rt, *o)?)))
+        .find_map(|o| Some((*o, message_text(rt, *o, values)?)))
 }
 
-fn message_text(rt: &Runtime<'_>, message: Addr) -> Option<String> {
+fn message_text(rt: &Runtime<'_>, message: Addr, values: Values) -> Option<String> {
     let ty = rt.type_of(message)?;
     if !rt.is_a(ty.mt, "System.Net.Http.HttpRequestMessage") {
         return None;
@@ -205,22 +209,19 @@ fn message_text(rt: &Runtime<'_>, message: Addr) -> Option<String> {
     let method = rt
         .reference(message, "_method")
         .and_then(|m| rt.field_text(m, "_method"))
+        .filter(|m| is_known_method(m))
         .unwrap_or_else(|| "?".into());
     let uri = rt
         .reference(message, "_requestUri")
         .and_then(|u| rt.field_text(u, "_string"))
         .unwrap_or_default();
-    let without_query = uri.split(['?', '#']).next().unwrap_or_default();
-    Some(format!(
-        "{method} {}",
-        without_values(&without_credentials(without_query))
-    ))
+    Some(format!("{method} {}", values.address(&uri)))
 }
 
 /// `http://host:port` of a request message.
 pub(crate) fn origin_of(rt: &Runtime<'_>, message: Addr) -> Option<String> {
     let uri = rt.field_text(rt.reference(message, "_requestUri")?, "_string")?;
-    origin_text(&without_credentials(&uri))
+    origin(&uri)
 }
 
 /// A request that has no connection, or no stream of one.

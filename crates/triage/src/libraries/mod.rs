@@ -25,13 +25,12 @@ mod redis;
 pub(crate) mod server;
 mod service_bus;
 pub(crate) mod signalr;
-mod sql;
 mod sql_client;
 
 pub(crate) use frames::wait_of;
 pub(crate) use owner::Owner;
 
-use crate::process::uri::without_credentials;
+use crate::process::private::{Dialect, without_secrets};
 use asynctriage_async_graph::{AsyncGraph, Helper};
 use asynctriage_clr::Runtime;
 use asynctriage_dump::Addr;
@@ -57,8 +56,8 @@ pub(crate) struct Client {
     pub(crate) prefix: &'static str,
     /// What a wait inside its methods is.
     pub(crate) kind: LeafKind,
-    /// The class of its commands, and whether double quotes stand around names rather than texts in their language.
-    command: Option<(&'static str, bool)>,
+    /// The class of its commands, and how their language quotes.
+    command: Option<(&'static str, Dialect)>,
     /// For calls that a TaskCompletionSource ends.
     call: Option<CallLeaf>,
 }
@@ -149,7 +148,7 @@ impl Service {
             let mut links = links.iter();
             let end = links.try_fold(*v, |at, field| rt.reference(at, field))?;
             let name = rt.field_text(end, last)?;
-            Some((*v, without_credentials(&name)))
+            Some((*v, without_secrets(&name)))
         })
     }
 }

@@ -1,12 +1,13 @@
 //! Npgsql: PostgreSQL.
 
 use super::Client;
+use crate::process::private::Dialect;
 use asynctriage_clr::Runtime;
 use asynctriage_dump::Addr;
 use asynctriage_report::LeafKind;
 
 pub(super) const CLIENT: Client = Client {
-    command: Some(("Npgsql.NpgsqlCommand", true)),
+    command: Some(("Npgsql.NpgsqlCommand", Dialect::Postgres)),
     ..Client::new("Npgsql.", LeafKind::Database)
 };
 

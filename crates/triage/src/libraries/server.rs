@@ -1,5 +1,6 @@
 //! Requests that Kestrel, IIS or HTTP.sys serves.
 
+use crate::process::private::{Values, is_known_method};
 use asynctriage_clr::Runtime;
 use asynctriage_dump::Addr;
 
@@ -56,12 +57,12 @@ pub(crate) fn application_await(method: &str) -> Option<i32> {
 }
 
 /// Reads a request from its protocol object; `None` when nothing there looks like one.
-pub(crate) fn read(rt: &Runtime<'_>, object: Addr) -> Option<RequestFacts> {
+pub(crate) fn read(rt: &Runtime<'_>, object: Addr, values: Values) -> Option<RequestFacts> {
     // HTTP.sys keeps what it knows of the request in an object of its own
     let request = rt
         .reference(object, "<Request>k__BackingField")
         .unwrap_or(object);
-    let path = rt.field_text(request, "<Path>k__BackingField")?;
+    let path = values.path(&rt.field_text(request, "<Path>k__BackingField")?);
     let method = rt
         .field_text(request, "_methodText")
         .filter(|t| !t.is_empty());
@@ -70,6 +71,13 @@ pub(crate) fn read(rt: &Runtime<'_>, object: Addr) -> Option<RequestFacts> {
         .or_else(|| {
             rt.field_u8(request, "<Method>k__BackingField")
                 .map(|m| method_name(m).to_owned())
+        })
+        .map(|m| {
+            if is_known_method(&m) {
+                m
+            } else {
+                CUSTOM.to_owned()
+            }
         })?;
     let host = hosting_context(rt, object);
     let activity = activity(rt, object, host);
@@ -135,6 +143,9 @@ fn route(rt: &Runtime<'_>, object: Addr) -> Option<String> {
     })
 }
 
+/// A method that a client made up.
+const CUSTOM: &str = "custom method";
+
 /// Kestrel's HttpMethod enumeration (8.0 to 11.0).
 fn method_name(code: u8) -> &'static str {
     match code {
@@ -147,6 +158,6 @@ fn method_name(code: u8) -> &'static str {
         6 => "PATCH",
         7 => "CONNECT",
         8 => "OPTIONS",
-        _ => "custom method",
+        _ => CUSTOM,
     }
 }

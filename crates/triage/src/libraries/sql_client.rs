@@ -2,18 +2,19 @@
 
 use super::database::command_leaf;
 use super::{Client, DEPENDENCY, Process};
+use crate::process::private::Dialect;
 use asynctriage_clr::Runtime;
 use asynctriage_dump::Addr;
 use asynctriage_report::{Leaf, LeafKind};
 use serde_json::json;
 
 pub(super) const CLIENT: Client = Client {
-    command: Some(("Microsoft.Data.SqlClient.SqlCommand", true)),
+    command: Some(("Microsoft.Data.SqlClient.SqlCommand", Dialect::SqlServer)),
     call: Some(call_leaf),
     ..Client::new("Microsoft.Data.SqlClient.", LeafKind::Database)
 };
 pub(super) const FIRST: Client = Client {
-    command: Some(("System.Data.SqlClient.SqlCommand", true)),
+    command: Some(("System.Data.SqlClient.SqlCommand", Dialect::SqlServer)),
     call: Some(call_leaf),
     ..Client::new("System.Data.SqlClient.", LeafKind::Database)
 };
@@ -23,7 +24,7 @@ fn call_leaf(process: Process<'_, '_>, call: Addr, _class: &str) -> Option<Leaf>
     let rt = process.rt;
     let owner = rt.reference(call, "_owner")?;
     let command = rt.reference(owner, "_command").unwrap_or(owner);
-    Some(command_leaf(rt, command, true))
+    Some(command_leaf(rt, command, Dialect::SqlServer))
 }
 
 /// A promise whose state is a connection of SqlClient: the connection is being opened.

@@ -9,6 +9,7 @@ use crate::libraries::http_client::HttpPool;
 use crate::lines::Lines;
 use crate::process::Clock;
 use crate::process::names::{Names, combinator_text};
+use crate::process::private::{Literals, Values};
 use crate::threads::{Stacks, Threads, display_name};
 use asynctriage_async_graph::{AsyncGraph, Class, Helper, Node, NodeId};
 use asynctriage_clr::{Roots, Runtime};
@@ -22,6 +23,8 @@ pub struct Analysis<'r, 'd> {
     pub(crate) rt: &'r Runtime<'d>,
     pub(crate) graph: AsyncGraph,
     pub(crate) threads: Threads,
+    /// Whether data of the process is shown.
+    pub(crate) values: Values,
     /// By MoveNext delegate: the continuation that posts it, and the context or scheduler it goes to.
     pub(crate) posted: FxHashMap<Addr, (Addr, Addr)>,
     pub(crate) http_pools: FxHashMap<Addr, HttpPool>,
@@ -39,6 +42,7 @@ pub struct Analysis<'r, 'd> {
     roots: OnceCell<Roots>,
     /// What suspended methods keep alive.
     pub(crate) kept: OnceCell<Option<Kept>>,
+    literals: OnceCell<Literals>,
 }
 
 /// Which types of objects are on the heap at all, of those that are looked for at every frame.
@@ -84,6 +88,8 @@ impl<'r, 'd> Analysis<'r, 'd> {
             reachable: OnceCell::new(),
             roots: OnceCell::new(),
             kept: OnceCell::new(),
+            literals: OnceCell::new(),
+            values: Values::Hidden,
             rt,
             graph,
             threads,
@@ -95,6 +101,20 @@ impl<'r, 'd> Analysis<'r, 'd> {
     pub fn with_symbols(mut self, folders: Vec<std::path::PathBuf>) -> Self {
         self.lines = Lines::new(folders);
         self
+    }
+
+    /// Shows data of the process, or how much of it there is; the latter when nobody says.
+    #[must_use]
+    pub fn with_values(mut self, values: Values) -> Self {
+        self.values = values;
+        self
+    }
+
+    /// What an exception says, as far as it may be shown.
+    pub(crate) fn message_text(&self, message: &str) -> String {
+        let read = || Literals::read(self.rt, &self.graph.heap);
+        self.values
+            .message(message, self.literals.get_or_init(read))
     }
 
     /// What libraries look at.
@@ -111,6 +131,7 @@ impl<'r, 'd> Analysis<'r, 'd> {
             rt: self.rt,
             graph: &self.graph,
             threads: &self.threads,
+            values: self.values,
         }
     }
 

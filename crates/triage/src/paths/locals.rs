@@ -16,17 +16,17 @@ const MAX_LOCALS: usize = 64;
 
 impl Analysis<'_, '_> {
     /// The parameters and locals that a frame keeps.
-    pub(crate) fn step_variables(&self, step: Step<'_>, values: bool) -> Vec<Local> {
+    pub(crate) fn step_variables(&self, step: Step<'_>) -> Vec<Local> {
         let mut out = match (step.frame, self.graph.machines.get(&step.node)) {
-            (Some(frame), _) => self.variables(frame, values),
-            (None, Some(machine)) => self.hoisted(machine, &self.step_spot(step), values),
+            (Some(frame), _) => self.variables(frame),
+            (None, Some(machine)) => self.hoisted(machine, &self.step_spot(step)),
             (None, None) => Vec::new(),
         };
         out.truncate(MAX_LOCALS);
         out
     }
 
-    fn hoisted(&self, machine: &Machine, spot: &Spot, values: bool) -> Vec<Local> {
+    fn hoisted(&self, machine: &Machine, spot: &Spot) -> Vec<Local> {
         let fields = machine.place.fields(self.rt);
         let locals = fields.filter_map(|field| {
             let name = hoisted_local(&field.name)?;
@@ -35,18 +35,18 @@ impl Analysis<'_, '_> {
                 return None;
             }
             let name = name.source_name()?.to_owned();
-            Some(self.hoisted_value(machine, field, name, values))
+            Some(self.hoisted_value(machine, field, name))
         });
         locals.collect()
     }
 
-    fn hoisted_value(&self, machine: &Machine, field: &Field, name: String, values: bool) -> Local {
+    fn hoisted_value(&self, machine: &Machine, field: &Field, name: String) -> Local {
         let at = machine.place.at(field);
         match field.kind {
-            FieldKind::Reference => self.reference_value(name, at, values),
+            FieldKind::Reference => self.reference_value(name, at),
             FieldKind::Primitive(_) => Local {
                 name,
-                value: primitive_text(self.rt, at, field.element_type, values),
+                value: primitive_text(self.rt, at, field.element_type, self.values),
                 ..Local::default()
             },
             FieldKind::ValueType | FieldKind::Native => Local {
@@ -60,7 +60,7 @@ impl Analysis<'_, '_> {
 
     /// The variables of a runtime-async method: those that the JIT described by their names, and what else the
     /// continuation refers to by its slot.
-    fn variables(&self, frame: &AsyncFrame, values: bool) -> Vec<Local> {
+    fn variables(&self, frame: &AsyncFrame) -> Vec<Local> {
         let mut references = self.slots(frame);
         let known = frame.point.variables.iter();
         let mut out: Vec<Local> = known
@@ -71,14 +71,14 @@ impl Analysis<'_, '_> {
                 let name = self.lines.variable_name(self.rt, frame, number);
                 let name = name.or_else(|| is_reference.then(|| slot_label(frame, at)))?;
                 if is_reference {
-                    return Some(self.reference_value(name, at, values));
+                    return Some(self.reference_value(name, at));
                 }
                 let ty = self.parameter_type(frame, number);
-                Some(self.value_by_signature(name, at, ty.as_ref(), values))
+                Some(self.value_by_signature(name, at, ty.as_ref()))
             })
             .collect();
         let others = references.into_iter();
-        out.extend(others.map(|at| self.reference_value(slot_label(frame, at), at, values)));
+        out.extend(others.map(|at| self.reference_value(slot_label(frame, at), at)));
         out
     }
 
@@ -105,16 +105,10 @@ impl Analysis<'_, '_> {
     }
 
     /// A value that is no reference, or a reference that is null.
-    fn value_by_signature(
-        &self,
-        name: String,
-        at: Addr,
-        ty: Option<&SigType>,
-        values: bool,
-    ) -> Local {
+    fn value_by_signature(&self, name: String, at: Addr, ty: Option<&SigType>) -> Local {
         let value = match ty {
             Some(SigType::Primitive(p)) => {
-                primitive_text(self.rt, at, p.element_type().into(), values)
+                primitive_text(self.rt, at, p.element_type().into(), self.values)
             }
             Some(SigType::String | SigType::Object | SigType::Class(_) | SigType::SzArray(_)) => {
                 match self.rt.memory().ptr(at) {
@@ -143,14 +137,14 @@ impl Analysis<'_, '_> {
         name.map_or_else(|| slot_label(frame, slot), |name| format!("local '{name}'"))
     }
 
-    fn reference_value(&self, name: String, at: Addr, values: bool) -> Local {
+    fn reference_value(&self, name: String, at: Addr) -> Local {
         let rt = self.rt;
         let object = rt.memory().ptr(at).and_then(Addr::non_null);
         let ty = object.and_then(|o| rt.type_of(o));
         Local {
             name,
             type_name: ty.as_ref().map(|t| rt.name(t).to_string()),
-            value: reference_text(rt, object, values),
+            value: reference_text(rt, object, self.values),
             bytes: object.zip(ty).map(|(o, t)| rt.object_size(o, &t)),
             retained_bytes: object.and_then(|_| self.kept()?.variable(at)),
             address: object.map(|o| Address(o.0)),

@@ -60,10 +60,8 @@ pub(crate) fn activity(rt: &Runtime<'_>, values: &[Addr]) -> Option<(Addr, Strin
     values.iter().find_map(|v| {
         let name = rt.object_type_name(*v)?;
         (&*name == "System.Diagnostics.Activity").then_some(())?;
-        // the display name is null unless somebody set it
-        let text = rt
-            .field_text(*v, "_displayName")
-            .or_else(|| rt.field_text(*v, "<OperationName>k__BackingField"))?;
+        // programs put data into the display name, such as the path of a call
+        let text = rt.field_text(*v, "<OperationName>k__BackingField")?;
         Some((*v, text))
     })
 }

@@ -1,10 +1,11 @@
 //! What the dump says of itself.
 
+use super::private::Values;
 use asynctriage_dump::{Container, Dump, Os};
 use asynctriage_report as report;
 
 /// The dump file.
-pub(crate) fn facts(dump: &Dump) -> report::Dump {
+pub(crate) fn facts(dump: &Dump, values: Values) -> report::Dump {
     report::Dump {
         format: match dump.container {
             Container::Minidump => report::DumpFormat::Minidump,
@@ -18,7 +19,11 @@ pub(crate) fn facts(dump: &Dump) -> report::Dump {
             .map(str::to_owned),
         bytes: dump.file_len,
         time: dump.process.taken.map(rfc3339),
-        command_line: dump.process.arguments.clone(),
+        command_line: dump
+            .process
+            .arguments
+            .as_deref()
+            .map(|line| values.command_line(line)),
         process_id: dump.process.pid.map(u64::from),
         ..report::Dump::default()
     }

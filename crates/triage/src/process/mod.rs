@@ -4,8 +4,8 @@ pub(crate) mod clock;
 pub(crate) mod context;
 pub(crate) mod dump;
 pub(crate) mod names;
+pub(crate) mod private;
 pub(crate) mod sockets;
-pub(crate) mod uri;
 pub(crate) mod values;
 
 pub(crate) use clock::Clock;

@@ -1,42 +1,36 @@
 //! Values of fields and variables in words.
 
+use super::private::Values;
 use asynctriage_clr::Runtime;
 use asynctriage_dump::Addr;
 
-/// System.Char among the CorElementTypes.
-pub(crate) const CHAR: u32 = 0x03;
+/// System.Byte among the CorElementTypes.
+const BYTE: u32 = 0x05;
 
-/// A reference in words: a text by its length unless values are wanted.
-pub(crate) fn reference_text(rt: &Runtime<'_>, link: Option<Addr>, values: bool) -> String {
+/// A reference in words.
+pub(crate) fn reference_text(rt: &Runtime<'_>, link: Option<Addr>, values: Values) -> String {
     let Some(object) = link else {
         return "null".into();
     };
     match rt.text_length(object) {
-        Some(_) if values => match rt.text(object) {
-            Some(text) => format!("\"{text}\""),
-            None => object.to_string(),
-        },
-        Some(length) => format!("text of {length} characters"),
+        Some(length) => values.text(length, || rt.text(object)),
         None => object.to_string(),
     }
 }
 
-/// A number, truth value or character in words; a character, which may be part of a secret, only when values are wanted.
+/// A number, truth value or character in words.
 pub(crate) fn primitive_text(
     rt: &Runtime<'_>,
     at: Addr,
     element_type: u32,
-    values: bool,
+    values: Values,
 ) -> String {
     let m = rt.memory();
     let text = match element_type {
         0x02 => m.u8(at).map(|v| (v != 0).to_string()),
-        CHAR if !values => Some("a character".to_owned()),
-        CHAR => m
-            .u16(at)
-            .map(|v| char::from_u32(v.into()).map_or_else(|| v.to_string(), |c| format!("{c:?}"))),
+        0x03 => m.u16(at).map(|unit| values.character(unit)),
         0x04 => m.u8(at).map(|v| v.cast_signed().to_string()),
-        0x05 => m.u8(at).map(|v| v.to_string()),
+        BYTE => m.u8(at).map(|v| v.to_string()),
         0x06 => m.u16(at).map(|v| v.cast_signed().to_string()),
         0x07 => m.u16(at).map(|v| v.to_string()),
         0x08 => m.i32(at).map(|v| v.to_string()),
@@ -47,4 +41,49 @@ pub(crate) fn primitive_text(
         _ => m.u64(at).map(|v| v.to_string()),
     };
     text.unwrap_or_else(|| "unreadable".into())
+}
+
+/// An element of an array of structures or numbers, by the name of its type.
+pub(crate) fn element_text(
+    rt: &Runtime<'_>,
+    at: Addr,
+    len: u64,
+    type_name: &str,
+    values: Values,
+) -> String {
+    match element_type(type_name) {
+        // bytes are what texts and keys are made of
+        Some(BYTE) => rt
+            .memory()
+            .u8(at)
+            .map_or_else(|| "unreadable".into(), |b| values.byte(b)),
+        Some(number) => primitive_text(rt, at, number, values),
+        None => structure_text(rt, at, len, values),
+    }
+}
+
+/// A structure that nobody takes apart.
+pub(crate) fn structure_text(rt: &Runtime<'_>, at: Addr, len: u64, values: Values) -> String {
+    rt.memory()
+        .bytes(at, len.min(32), 32)
+        .map_or_else(|| "unreadable".into(), |bytes| values.bytes(&bytes, len))
+}
+
+/// The CorElementType of a type of numbers.
+fn element_type(name: &str) -> Option<u32> {
+    Some(match name {
+        "System.Boolean" => 0x02,
+        "System.Char" => 0x03,
+        "System.SByte" => 0x04,
+        "System.Byte" => BYTE,
+        "System.Int16" => 0x06,
+        "System.UInt16" => 0x07,
+        "System.Int32" => 0x08,
+        "System.UInt32" => 0x09,
+        "System.Int64" => 0x0a,
+        "System.UInt64" => 0x0b,
+        "System.Single" => 0x0c,
+        "System.Double" => 0x0d,
+        _ => return None,
+    })
 }

@@ -29,13 +29,14 @@ pub fn analyse(dump: &Dump, options: &Options) -> Result<Report, RuntimeError> {
     let mut clock = Clock::new();
     let rt = Runtime::open(dump)?.with_points(options.points.clone());
     clock.lap("runtime");
-    let analysis = Analysis::new(&rt).with_symbols(options.symbols.clone());
+    let analysis = Analysis::new(&rt)
+        .with_symbols(options.symbols.clone())
+        .with_values(options.values);
     clock.lap("heap and graph");
     let groups = analysis.groups(Wanted {
         idle_too: options.idle_too,
         members: options.members,
         locals: options.locals,
-        values: options.values,
     });
     clock.lap("chains");
     let mut report = analysis.report(groups);
@@ -128,7 +129,7 @@ impl Analysis<'_, '_> {
             gaps.push(report_gap(gaps.len(), &gap));
         }
         Report {
-            dump: dump::facts(self.rt.dump()),
+            dump: dump::facts(self.rt.dump(), self.values),
             runtime: self.runtime_facts(),
             heap: self.heap_facts(),
             threads: rows::threads(facts),

@@ -68,13 +68,13 @@ impl Analysis<'_, '_> {
             }
         }
         let served = self.requests_in_flight(groups, hang).into_iter();
-        let facts = served.filter_map(|o| server::read(self.rt, o));
+        let facts = served.filter_map(|o| server::read(self.rt, o, self.values));
         let mut rows: Vec<Request> = facts
             .map(|r| self.request_row(&r, chains.get(&r.object), hang))
             .collect();
         let queued = self.requests_not_started().into_iter();
         rows.extend(queued.filter_map(|o| {
-            let mut row = self.request_row(&server::read(self.rt, o)?, None, hang);
+            let mut row = self.request_row(&server::read(self.rt, o, self.values)?, None, hang);
             let state = "not started: it stands in the thread pool's queue";
             row.details.insert("state".into(), state.into());
             Some(row)

@@ -251,7 +251,7 @@ impl Stacks<'_, '_> {
         let mut requests = on_stack.iter().filter(|o| servers.contains(o));
         requests
             .find(|o| server::in_application(self.rt, **o))
-            .and_then(|o| server::read(self.rt, *o))
+            .and_then(|o| server::read(self.rt, *o, self.values))
     }
 
     fn wait_of(&self, facts: &ThreadFacts, on_stack: &[Addr], entered: &RwLocks) -> Option<Wait> {

@@ -10,6 +10,7 @@ pub(crate) use living::{Threads, display_name};
 pub(crate) use pool::PoolFacts;
 pub(crate) use waits::ObjectWait;
 
+use crate::process::private::Values;
 use asynctriage_async_graph::AsyncGraph;
 use asynctriage_clr::Runtime;
 
@@ -19,4 +20,5 @@ pub(crate) struct Stacks<'a, 'd> {
     pub(crate) rt: &'a Runtime<'d>,
     pub(crate) graph: &'a AsyncGraph,
     pub(crate) threads: &'a Threads,
+    pub(crate) values: Values,
 }

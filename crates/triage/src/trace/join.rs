@@ -49,7 +49,6 @@ impl DumpSide {
             idle_too: options.idle_too,
             members: usize::MAX,
             locals: false,
-            values: false,
         });
         let operations = analysis.dispatchers();
         let of_tasks = operations

@@ -1,8 +1,9 @@
 //! One object with its fields, and where they lead.
 
 use crate::paths::Analysis;
-use crate::process::values::{CHAR, primitive_text, reference_text};
-use asynctriage_clr::{Field, FieldKind, Place, Runtime, Type};
+use crate::process::private::Values;
+use crate::process::values::{element_text, primitive_text, reference_text, structure_text};
+use asynctriage_clr::{Field, FieldKind, Place, Runtime};
 use asynctriage_dump::Addr;
 use asynctriage_metadata::names::hoisted_local;
 use asynctriage_report::{Address, Decoded, FieldRow, ObjectRef, ObjectReport};
@@ -12,8 +13,8 @@ use asynctriage_report::{Address, Decoded, FieldRow, ObjectRef, ObjectReport};
 pub struct ObjectOptions {
     /// Fields or elements at most.
     pub limit: usize,
-    /// Texts and characters as they are; else only how long they are. Numbers are always shown.
-    pub values: bool,
+    /// Whether data is shown as it is. Numbers and truth values are always shown.
+    pub values: Values,
 }
 
 /// References inside a structure that are shown.
@@ -75,8 +76,8 @@ fn elements(rt: &Runtime<'_>, array: Addr, options: ObjectOptions) -> Vec<FieldR
                 .map(|t| rt.name(&t).to_string()),
             value: match &element {
                 _ if is_reference => reference_text(rt, link, options.values),
-                Some(ty) if is_char(rt, ty) => primitive_text(rt, at, CHAR, options.values),
-                _ => bytes_text(rt, at, stride),
+                Some(ty) => element_text(rt, at, stride, &rt.definition_name(ty), options.values),
+                None => structure_text(rt, at, stride, options.values),
             },
             link: link.map(|o| Address(o.0)),
             ..FieldRow::default()
@@ -143,7 +144,7 @@ fn field_row(
             .memory()
             .ptr(at)
             .map_or_else(|| "unreadable".into(), |p| p.to_string()),
-        FieldKind::ValueType => structure_text(rt, place, field),
+        FieldKind::ValueType => references_text(rt, place, field, options.values),
     };
     FieldRow {
         // fields are counted from behind the MethodTable
@@ -159,35 +160,20 @@ fn field_row(
 }
 
 /// The references inside a structure; its other bytes are not decoded.
-fn structure_text(rt: &Runtime<'_>, place: &Place, field: &Field) -> String {
+fn references_text(rt: &Runtime<'_>, place: &Place, field: &Field, values: Values) -> String {
     let references: Vec<_> = place
         .references_in(rt, field)
         .filter(|a| rt.type_of(*a).is_some())
         .take(MAX_REFERENCES)
         .collect();
     if references.is_empty() {
-        return bytes_text(rt, place.at(field), place.extent(rt, field));
+        return structure_text(rt, place.at(field), place.extent(rt, field), values);
     }
     references
         .iter()
         .map(|a| format!("{a}"))
         .collect::<Vec<_>>()
         .join(", ")
-}
-
-fn is_char(rt: &Runtime<'_>, ty: &Type) -> bool {
-    &*rt.definition_name(ty) == "System.Char"
-}
-
-fn bytes_text(rt: &Runtime<'_>, at: Addr, len: u64) -> String {
-    match rt.memory().bytes(at, len.min(32), 32) {
-        Some(bytes) => bytes
-            .iter()
-            .map(|b| format!("{b:02x}"))
-            .collect::<Vec<_>>()
-            .join(" "),
-        None => "unreadable".into(),
-    }
 }
 
 fn decoded(analysis: &Analysis<'_, '_>, addr: Addr, options: ObjectOptions) -> Vec<Decoded> {
@@ -199,13 +185,14 @@ fn decoded(analysis: &Analysis<'_, '_>, addr: Addr, options: ObjectOptions) -> V
         });
     };
     if let Some(length) = analysis.rt.text_length(addr) {
-        let text = if options.values {
-            let text = analysis.rt.whole_text(addr);
-            text.unwrap_or_else(|| format!("{length} characters that are not in the dump"))
-        } else {
-            format!("{length} characters (shown with --show-values)")
-        };
-        add("text", text);
+        let text = options.values.text(length, || analysis.rt.whole_text(addr));
+        add(
+            "text",
+            match options.values {
+                Values::Shown => text,
+                Values::Hidden => format!("{text} (shown with --show-values)"),
+            },
+        );
     }
     if let Some(id) = analysis.graph.node(addr)
         && let Some(node) = analysis.graph.object(id)

@@ -1,0 +1,107 @@
+//! Secrets that a program holds in texts, characters, bytes, structures, messages and statements show in no output of any
+//! command unless they are asked for.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// The program puts this word, or its first letters, wherever data can stand.
+const DUMP: &str = "canary-10.0.15.dmp.gz";
+/// The word as text, by letters, as UTF-16 and as bytes.
+const CANARIES: [&str; 4] = ["CANARY", "'C'", "43 00 41 00", "43 41 4e 41"];
+
+/// Every command that reads a dump, with all that makes it say more.
+const COMMANDS: [&[&str]; 10] = [
+    &[DUMP],
+    &[DUMP, "-v", "--all", "--locals"],
+    &[DUMP, "--format", "json", "--all", "--locals"],
+    &["tree", DUMP, "-v", "--all"],
+    &["threads", DUMP, "-v", "--all"],
+    &["requests", DUMP, "-v", "--all"],
+    &["queue", DUMP, "-v", "--all"],
+    &["locks", DUMP, "-v", "--all"],
+    &["tasks", DUMP, "--all", "--completed"],
+    &["heap", DUMP, "--all"],
+];
+
+fn run(args: &[&str]) -> Output {
+    let dumps = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdumps");
+    Command::new(env!("CARGO_BIN_EXE_asynctriage"))
+        .args(args)
+        .current_dir(dumps)
+        .env_remove("CLICOLOR_FORCE")
+        .output()
+        .expect("the program starts")
+}
+
+fn output(args: &[&str]) -> String {
+    let output = run(args);
+    assert!(output.status.success(), "{args:?}");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// The addresses that a text names.
+fn addresses(text: &str) -> BTreeSet<String> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric());
+    let addresses = words.filter(|w| w.starts_with("0x") && w.len() == 18);
+    addresses.map(str::to_owned).collect()
+}
+
+/// What `show` says of every object that any output leads to.
+fn objects(from: &str, more: &[&str]) -> Vec<(String, String)> {
+    let mut open: Vec<String> = addresses(from).into_iter().collect();
+    let mut seen = BTreeSet::new();
+    let mut out = Vec::new();
+    while let Some(address) = open.pop().filter(|_| seen.len() < 400) {
+        if !seen.insert(address.clone()) {
+            continue;
+        }
+        let shown = run(&[&["show", DUMP, &address, "--all"], more].concat());
+        if shown.status.success() {
+            let text = String::from_utf8(shown.stdout).expect("UTF-8");
+            open.extend(addresses(&text));
+            out.push((address, text));
+        }
+    }
+    out
+}
+
+#[test]
+fn no_command_shows_a_secret() {
+    let mut all = String::new();
+    for command in COMMANDS {
+        let text = output(command);
+        for canary in CANARIES {
+            assert!(!text.contains(canary), "{command:?} shows {canary:?}");
+        }
+        all.push_str(&text);
+    }
+    let objects = objects(&all, &[]);
+    assert!(objects.len() > 20, "{}", objects.len());
+    for (address, text) in objects {
+        for canary in CANARIES {
+            assert!(
+                !text.contains(canary),
+                "show {address} shows {canary:?}:\n{text}"
+            );
+        }
+    }
+}
+
+/// Otherwise the test above would pass for a dump without secrets.
+#[test]
+fn all_of_them_show_when_they_are_asked_for() {
+    let report = output(&[DUMP, "-v", "--all", "--locals", "--show-values"]);
+    assert!(report.contains("\"CANARYTEXT\""), "{report}");
+    assert!(report.contains("no account of CANARYNAME"), "{report}");
+    let objects = objects(&report, &["--show-values"]);
+    for canary in CANARIES {
+        let is_shown = objects.iter().any(|(_, text)| text.contains(canary));
+        assert!(is_shown, "{canary:?} is in no object");
+    }
+    let sql = "select u.\"Id\" from ? u where u.name = ? and ? = ?";
+    assert!(
+        report.contains(sql),
+        "literals of statements never show: {report}"
+    );
+}
