@@ -4,10 +4,11 @@ use crate::shell::{cargo, output, root};
 use anyhow::{Context, Result, bail};
 
 /// The files, and what the example is asked for.
-pub(crate) const FILES: [(&str, &str); 3] = [
+pub(crate) const FILES: [(&str, &str); 4] = [
     ("crates/report/schema.json", "dump"),
     ("crates/report/observe-schema.json", "observe"),
     ("crates/report/trace-schema.json", "trace"),
+    ("crates/report/services-schema.json", "services"),
 ];
 
 pub(crate) fn run(args: &[String]) -> Result<()> {

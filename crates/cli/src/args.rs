@@ -1,11 +1,13 @@
 //! The command line. This file holds all of it, so that help texts and manual pages come from one place.
 
 mod collect;
+mod join;
 mod observe;
 mod symbols;
 mod trace;
 
 pub(crate) use collect::{CollectArgs, EventArgs};
+pub(crate) use join::JoinArgs;
 pub(crate) use observe::ObserveArgs;
 pub(crate) use symbols::{AddArgs, SymbolsAction, SymbolsArgs};
 pub(crate) use trace::TraceArgs;
@@ -23,6 +25,7 @@ Examples:
   asynctriage hang.dmp --format json -o r.json the whole report for tools and tickets
   asynctriage tree hang.dmp                    all chains merged, from the requests inwards
   asynctriage show hang.dmp 7f12000010a0       one object of a chain
+  asynctriage join a.dmp b.dmp c.dmp           requests followed through several services
   asynctriage runbook bottleneck               what a finding means and what to do about it
   asynctriage trace hang.nettrace              what waits at the end of a recording (.NET 11)
   asynctriage collect --pid 4711 -o x.nettrace record the async events of a running process
@@ -70,6 +73,8 @@ pub(crate) enum Command {
     Heap(HeapArgs),
     /// Show one object: its fields, what it means, what refers to it
     Show(ShowArgs),
+    /// Follow requests through several services: dumps of one incident as one picture
+    Join(JoinArgs),
     /// List the runtimes that can be read, and on what evidence
     Runtimes(RuntimesArgs),
     /// Print a page of the runbook: what a finding means, how sure it is, what to do; without a name the list
@@ -124,6 +129,7 @@ impl Command {
             Self::Tasks(args) => &args.output,
             Self::Heap(args) => &args.output,
             Self::Show(args) => &args.output,
+            Self::Join(args) => &args.output,
             Self::Runtimes(args) => &args.output,
             Self::Runbook(args) => &args.output,
             Self::Trace(args) => &args.output,

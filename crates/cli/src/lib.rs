@@ -10,6 +10,7 @@ mod errors;
 mod exit;
 mod filter;
 mod interrupt;
+mod join;
 mod new_file;
 mod observe;
 mod output;
@@ -71,6 +72,7 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
         Command::Tasks(args) => commands::tasks(args),
         Command::Heap(args) => commands::heap(args),
         Command::Show(args) => commands::show(args),
+        Command::Join(args) => join::join(args),
         Command::Runtimes(args) => commands::runtimes(args),
         Command::Runbook(args) => runbook::runbook(args),
         Command::Symbols(args) => symbols::symbols(args),

@@ -23,8 +23,8 @@ pub mod timeline;
 
 pub use model::*;
 pub use text::{
-    Part, TextOptions, duration, heap, object, observe, part, printable, runtimes, tasks, text,
-    trace, trace_record, tree,
+    Part, TextOptions, duration, heap, object, observe, part, printable, runtimes, services, tasks,
+    text, trace, trace_record, tree,
 };
 
 /// A report as JSON: indented, keys in the order of the contract, a newline at the end.
@@ -35,6 +35,14 @@ pub fn json<T: serde::Serialize>(report: &T) -> serde_json::Result<String> {
     let mut out = serde_json::to_string_pretty(report)?;
     out.push('\n');
     Ok(out)
+}
+
+/// A report that was saved as JSON. Fields that it lacks have their defaults, those that are not known are passed over.
+///
+/// # Errors
+/// When the text is no JSON, or a field holds something else than what it means.
+pub fn from_json<T: serde::de::DeserializeOwned>(text: &str) -> serde_json::Result<T> {
+    serde_json::from_str(text)
 }
 
 /// A row of a listing as JSON: one line with its newline.

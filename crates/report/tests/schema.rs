@@ -1,6 +1,6 @@
 //! The committed schemas are those of the model.
 
-use asynctriage_report::{json, observe_schema, schema, trace_schema};
+use asynctriage_report::{json, observe_schema, schema, services_schema, trace_schema};
 use serde_json::Value;
 
 fn is_current(schema: &Value, committed: &str, file: &str) {
@@ -23,5 +23,10 @@ fn the_committed_schemas_are_current_and_require_only_what_a_reader_cannot_do_wi
         &observe_schema(),
         include_str!("../observe-schema.json"),
         "observe-schema.json",
+    );
+    is_current(
+        &services_schema(),
+        include_str!("../services-schema.json"),
+        "services-schema.json",
     );
 }

@@ -21,6 +21,7 @@ mod lines;
 mod options;
 mod paths;
 mod process;
+pub mod services;
 mod summary;
 mod threads;
 pub mod trace;

@@ -12,6 +12,7 @@ mod process;
 mod report;
 mod runbook;
 mod runtimes;
+mod services;
 mod trace;
 mod views;
 
@@ -33,13 +34,16 @@ pub use observe::{
     ObserveComparison, ObserveMode, ObserveReport, ObserveResult, ObserveTimer, ObserveValue,
     ObserveVerdict,
 };
-pub use process::{ObjectRef, Pool, QueuedKind, QueuedWork, Request, Thread, ThreadFrame};
+pub use process::{
+    ObjectRef, OutgoingCall, Pool, QueuedKind, QueuedWork, Request, Thread, ThreadFrame,
+};
 pub use report::{
     Collection, Dump, Gap, Heap, LayoutFact, LeftOut, Rejected, Report, Runtime, SCHEMA_VERSION,
     Timing, Tool,
 };
 pub use runbook::RunbookPage;
 pub use runtimes::{RuntimeTable, RuntimesReport};
+pub use services::{Hop, MissingServer, RequestPath, Service, ServicesReport};
 pub use trace::{
     AsyncProfile, Callstacks, Completeness, DispatcherCounts, NotCompleted, ProfilerClock,
     ProfilerContext, ProfilerMetadata, TraceBreach, TraceChain, TraceContainer, TraceDamage,
@@ -51,7 +55,7 @@ pub use views::{Decoded, FieldRow, HeapReport, ObjectReport, TaskReport, TaskRow
 #[cfg(feature = "schema")]
 mod schema;
 #[cfg(feature = "schema")]
-pub use schema::{observe_schema, schema, trace_schema};
+pub use schema::{observe_schema, schema, services_schema, trace_schema};
 
 #[cfg(test)]
 mod tests;

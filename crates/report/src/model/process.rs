@@ -169,6 +169,15 @@ pub struct Request {
     /// Id of the distributed trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<String>,
+    /// Id of its own span in that trace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub span_id: Option<String>,
+    /// Id of the caller's span.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_span_id: Option<String>,
+    /// The calls to other servers that it waits for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<OutgoingCall>,
     /// The group of chains that serves it, by id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chain: Option<String>,
@@ -178,4 +187,24 @@ pub struct Request {
     /// Facts in machine-readable form: the object, the thread that serves it, the clock behind its age.
     #[serde(skip_serializing_if = "Details::is_empty")]
     pub details: Details,
+}
+
+/// A call to another server.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct OutgoingCall {
+    /// Method and URL, without what looks like a value.
+    pub text: String,
+    /// Scheme, host and port.
+    pub server: String,
+    /// Id of the distributed trace that the call carries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace_id: Option<String>,
+    /// Id of the call's span: the parent of the request that it becomes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub span_id: Option<String>,
+    /// The message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<Address>,
 }

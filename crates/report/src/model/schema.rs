@@ -1,6 +1,6 @@
-//! The JSON schemas of [`Report`], [`TraceReport`] and [`ObserveReport`].
+//! The JSON schemas of [`Report`], [`TraceReport`], [`ObserveReport`] and [`ServicesReport`].
 
-use super::{ObserveReport, Report, TraceReport};
+use super::{ObserveReport, Report, ServicesReport, TraceReport};
 
 /// The JSON schema of the report of a dump, as committed beside the crate.
 #[must_use]
@@ -18,4 +18,10 @@ pub fn trace_schema() -> serde_json::Value {
 #[must_use]
 pub fn observe_schema() -> serde_json::Value {
     schemars::schema_for!(ObserveReport).to_value()
+}
+
+/// The JSON schema of the picture of several dumps, as committed beside the crate.
+#[must_use]
+pub fn services_schema() -> serde_json::Value {
+    schemars::schema_for!(ServicesReport).to_value()
 }

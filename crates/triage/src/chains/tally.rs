@@ -31,6 +31,8 @@ pub(crate) struct Tally {
     pub(crate) leaves: FxHashMap<NodeId, u64>,
     /// The requests that they serve (protocol objects).
     pub(crate) requests: Vec<Addr>,
+    /// Their calls of HttpClient that wait: protocol object and message.
+    pub(crate) calls: Vec<(Addr, Addr)>,
     /// For how long the requests have waited at least, of those whose wait tells.
     pub(crate) at_least: FxHashMap<Addr, f64>,
     /// For how long they have waited, of those that tell.
@@ -45,6 +47,8 @@ pub(crate) struct Note {
     dependency: Option<Dependency>,
     leaf: NodeId,
     request: Option<Addr>,
+    /// The message of HttpClient whose response or connection is waited for.
+    message: Option<Addr>,
     since: Option<Since>,
     due: Option<f64>,
 }
@@ -68,6 +72,7 @@ impl Note {
             due: timer.and_then(|t| analysis.due_in(t)),
             dependency: dependency(analysis, leaf),
             leaf: path.leaf,
+            message: message(leaf),
             request,
         }
     }
@@ -88,6 +93,7 @@ impl Tally {
             *n = n.saturating_add(1);
         }
         self.requests.extend(note.request);
+        self.calls.extend(note.request.zip(note.message));
         if let (Some(request), Some((witness, seconds))) = (note.request, note.since)
             && witness.is_own()
         {
@@ -137,8 +143,7 @@ fn dependency(analysis: &Analysis<'_, '_>, leaf: &Leaf) -> Option<Dependency> {
             .as_str()
             .map(|o| Dependency::Http(o.to_owned())),
         LeafKind::HttpResponse | LeafKind::HttpBody | LeafKind::HttpRequestBody => {
-            let message = address(text("request"))?;
-            http_client::origin_of(analysis.rt, message).map(Dependency::Http)
+            http_client::origin_of(analysis.rt, message(leaf)?).map(Dependency::Http)
         }
         LeafKind::Database | LeafKind::Cache | LeafKind::MessageBroker | LeafKind::Grpc => {
             let name = text(libraries::DEPENDENCY)?.as_str()?;
@@ -148,6 +153,16 @@ fn dependency(analysis: &Analysis<'_, '_>, leaf: &Leaf) -> Option<Dependency> {
         LeafKind::ChannelWrite => address(text("channel")).map(Dependency::Object),
         _ => None,
     }
+}
+
+/// The message of a call of HttpClient.
+fn message(leaf: &Leaf) -> Option<Addr> {
+    use LeafKind as K;
+    let is_call = matches!(
+        leaf.kind,
+        K::HttpConnectionPool | K::HttpResponse | K::HttpBody | K::HttpRequestBody
+    );
+    address(leaf.details.get("request")).filter(|_| is_call)
 }
 
 /// An address as details write it.
@@ -174,6 +189,7 @@ mod tests {
             dependency: Some(Dependency::Object(Addr(object))),
             leaf: NodeId::new(leaf),
             request: None,
+            message: None,
             since: None,
             due: None,
         };

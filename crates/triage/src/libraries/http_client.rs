@@ -1,11 +1,12 @@
 //! HttpClient: requests, connections, pools.
 
+use super::trace_parent::TraceParent;
 use crate::process::private::{Values, is_known_method, origin};
 use crate::words::waits;
 use asynctriage_async_graph::{AsyncGraph, Helper};
 use asynctriage_clr::Runtime;
 use asynctriage_dump::Addr;
-use asynctriage_report::{Leaf, LeafKind};
+use asynctriage_report::{Address, Leaf, LeafKind, OutgoingCall};
 use rustc_hash::FxHashMap;
 use serde_json::json;
 
@@ -216,6 +217,22 @@ fn message_text(rt: &Runtime<'_>, message: Addr, values: Values) -> Option<Strin
         .and_then(|u| rt.field_text(u, "_string"))
         .unwrap_or_default();
     Some(format!("{method} {}", values.address(&uri)))
+}
+
+/// A call to another server, with the span that it is.
+pub(crate) fn outgoing_call(
+    rt: &Runtime<'_>,
+    message: Addr,
+    values: Values,
+) -> Option<OutgoingCall> {
+    let ids = TraceParent::of_message(rt, message);
+    Some(OutgoingCall {
+        text: message_text(rt, message, values)?,
+        server: origin_of(rt, message)?,
+        trace_id: ids.as_ref().map(|i| i.trace_id.clone()),
+        span_id: ids.map(|i| i.span_id),
+        object: Some(Address(message.0)),
+    })
 }
 
 /// `http://host:port` of a request message.

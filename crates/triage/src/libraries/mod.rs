@@ -26,6 +26,7 @@ pub(crate) mod server;
 mod service_bus;
 pub(crate) mod signalr;
 mod sql_client;
+pub(crate) mod trace_parent;
 
 pub(crate) use frames::wait_of;
 pub(crate) use owner::Owner;

@@ -1,5 +1,6 @@
 //! Requests that Kestrel, IIS or HTTP.sys serves.
 
+use super::trace_parent::TraceParent;
 use crate::process::private::{Values, is_known_method};
 use asynctriage_clr::Runtime;
 use asynctriage_dump::Addr;
@@ -32,6 +33,9 @@ pub(crate) struct RequestFacts {
     pub(crate) connection: Option<String>,
     /// Id of the distributed trace, from the request's Activity.
     pub(crate) trace_id: Option<String>,
+    /// Id of the Activity's own span, and of the caller's.
+    pub(crate) span_id: Option<String>,
+    pub(crate) parent_span_id: Option<String>,
     /// When the request's Activity began, as DateTime holds it.
     pub(crate) started: Option<u64>,
     /// When the hosting layer began to serve it, as a Stopwatch counts; it takes the time only when somebody wants it.
@@ -83,6 +87,8 @@ pub(crate) fn read(rt: &Runtime<'_>, object: Addr, values: Values) -> Option<Req
     let activity = activity(rt, object, host);
     Some(RequestFacts {
         trace_id: activity.and_then(|a| rt.field_text(a, "_traceId")),
+        span_id: activity.and_then(|a| rt.field_text(a, "_spanId")),
+        parent_span_id: activity.and_then(|a| parent_span(rt, a)),
         started: activity
             .and_then(|a| rt.field_u64(a, "<StartTimeUtc>k__BackingField"))
             .filter(|t| *t != 0),
@@ -112,6 +118,15 @@ fn activity(rt: &Runtime<'_>, object: Addr, host: Option<Addr>) -> Option<Addr> 
         .reference(object, "_currentIHttpActivityFeature")
         .or_else(|| rt.reference(host?, "HttpActivityFeature"))?;
     rt.reference(feature, "<Activity>k__BackingField")
+}
+
+/// The span that called: the field is filled only when somebody asks, the header's text stands beside it (8.0 to 11.0).
+fn parent_span(rt: &Runtime<'_>, activity: Addr) -> Option<String> {
+    let known = rt.field_text(activity, "_parentSpanId");
+    known.or_else(|| {
+        let header = rt.field_text(activity, "_parentId")?;
+        Some(TraceParent::parse(&header)?.span_id)
+    })
 }
 
 /// Whether the application works on the request now, as far as the object itself tells.

@@ -2,14 +2,17 @@
 
 use crate::chains::Groups;
 use crate::findings::{self, Facts};
+use crate::libraries::http_client;
 use crate::libraries::server::{self, RequestFacts};
 use crate::paths::Analysis;
 use crate::threads::{Hang, StackMethod, ThreadFacts, Wait};
 use asynctriage_async_graph::Helper;
 use asynctriage_clr::{FrameSource, Lock};
 use asynctriage_dump::Addr;
-use asynctriage_report::{Address, FrameStanding, ObjectRef, Request, Thread, ThreadFrame};
-use rustc_hash::FxHashMap;
+use asynctriage_report::{
+    Address, FrameStanding, ObjectRef, OutgoingCall, Request, Thread, ThreadFrame,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 impl Analysis<'_, '_> {
     /// Requests that stand in the pool's queue: nothing of the application has run for them.
@@ -39,6 +42,8 @@ impl Analysis<'_, '_> {
             path: facts.path.clone(),
             route: facts.route.clone(),
             trace_id: facts.trace_id.clone(),
+            span_id: facts.span_id.clone(),
+            parent_span_id: facts.parent_span_id.clone(),
             connection: facts.connection.clone(),
             chain: chain.map(|(id, _)| id.clone()),
             ..Request::default()
@@ -57,6 +62,19 @@ impl Analysis<'_, '_> {
         row
     }
 
+    /// The calls that each request waits for, each message once.
+    fn calls_by_request(&self, groups: &Groups) -> FxHashMap<Addr, Vec<OutgoingCall>> {
+        let mut out: FxHashMap<Addr, Vec<OutgoingCall>> = FxHashMap::default();
+        let mut seen = FxHashSet::default();
+        for (request, message) in groups.tallies.iter().flat_map(|t| &t.calls) {
+            if seen.insert((*request, *message)) {
+                let call = http_client::outgoing_call(self.rt, *message, self.values);
+                out.entry(*request).or_default().extend(call);
+            }
+        }
+        out
+    }
+
     pub(crate) fn request_rows(&self, groups: &Groups, hang: &Hang) -> Vec<Request> {
         let mut chains: FxHashMap<Addr, (String, Option<f64>)> = FxHashMap::default();
         for (group, tally) in groups.groups.iter().zip(&groups.tallies) {
@@ -69,8 +87,12 @@ impl Analysis<'_, '_> {
         }
         let served = self.requests_in_flight(groups, hang).into_iter();
         let facts = served.filter_map(|o| server::read(self.rt, o, self.values));
+        let mut calls = self.calls_by_request(groups);
         let mut rows: Vec<Request> = facts
-            .map(|r| self.request_row(&r, chains.get(&r.object), hang))
+            .map(|r| Request {
+                calls: calls.remove(&r.object).unwrap_or_default(),
+                ..self.request_row(&r, chains.get(&r.object), hang)
+            })
             .collect();
         let queued = self.requests_not_started().into_iter();
         rows.extend(queued.filter_map(|o| {

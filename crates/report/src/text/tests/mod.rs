@@ -355,3 +355,9 @@ fn words_wrap_at_spaces_before_they_are_broken() {
         .collect();
     assert_eq!(lines, [15, 18]);
 }
+
+#[test]
+fn requests_through_several_services_read_from_the_entry_inwards() {
+    insta::assert_snapshot!("services", services(&samples::services(), &options(100)));
+    insta::assert_snapshot!("services_ascii", services(&samples::services(), &ascii(60)));
+}

@@ -412,6 +412,7 @@ fn request(n: u32, age: f64) -> Request {
         chain: Some("c1".into()),
         connection: None,
         details: Details::new(),
+        ..Request::default()
     }
 }
 
@@ -490,4 +491,60 @@ pub(super) fn branches() -> Report {
     });
     report.chains.extend([other, third]);
     report
+}
+
+/// A request that goes through two services, one joined by its path, and a server without a dump.
+pub(super) fn services() -> ServicesReport {
+    let hop = |service: &str, request: &str, waits: &str| Hop {
+        dump: format!("/dumps/{service}.dmp"),
+        service: service.into(),
+        request: request.into(),
+        age_seconds: Some(5.8),
+        waits_for: waits.into(),
+        chain: Some("C1".into()),
+        ..Hop::default()
+    };
+    let stock =
+        "TaskCompletionSource, to be completed by whoever uses static Shop.Program.s_pending[…]";
+    let path = |trace: Option<&str>, certainty, hops| RequestPath {
+        trace_id: trace.map(str::to_owned),
+        certainty,
+        hops,
+    };
+    let gateway = hop("gateway", "GET /gateway/1", "a response");
+    ServicesReport {
+        services: vec![
+            Service {
+                name: "stock".into(),
+                dump: "/dumps/stock.dmp".into(),
+                requests: 2,
+                ends: 2,
+                waits_for: vec![stock.into()],
+            },
+            Service {
+                name: "gateway".into(),
+                dump: "/dumps/gateway.dmp".into(),
+                requests: 2,
+                ..Service::default()
+            },
+        ],
+        paths: vec![
+            path(
+                Some("8a61592b102a931c1d58cabbc27f73f8"),
+                Confidence::Certain,
+                vec![gateway.clone(), hop("stock", "GET /stock/1", stock)],
+            ),
+            path(
+                None,
+                Confidence::Likely,
+                vec![gateway, hop("stock", "GET /stock/2", stock)],
+            ),
+        ],
+        missing: vec![MissingServer {
+            server: "http://10.0.0.7:5432".into(),
+            calls: 3,
+            from: vec!["gateway".into()],
+        }],
+        ..ServicesReport::default()
+    }
 }

@@ -1,0 +1,77 @@
+//! `asynctriage join`: several dumps of one incident as one picture.
+
+use crate::args::JoinArgs;
+use crate::commands::{no_runtime, open, print};
+use crate::errors::CliError;
+use crate::exit::Exit;
+use crate::output::Destination;
+use crate::progress::Progress;
+use asynctriage_report::{self as report, Gap, Report};
+use asynctriage_triage::{Options, analyse, services};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// The longest report that is read.
+const MAX_REPORT: u64 = 1 << 30;
+
+pub(crate) fn join(args: &JoinArgs) -> Result<Exit, CliError> {
+    let first = args.dumps.first().map_or(Path::new(""), |d| d);
+    let destination = Destination::new(&args.output, first)?;
+    let progress = Progress::start("reading the dumps");
+    let mut reports = Vec::new();
+    let mut gaps = Vec::new();
+    for dump in &args.dumps {
+        // one that cannot be read does not stop the others
+        match read(dump, args) {
+            Ok(report) => reports.push(report),
+            Err(error) if args.dumps.len() == 1 => return Err(error),
+            Err(error) => gaps.push(Gap {
+                id: format!("G{}", gaps.len().saturating_add(1)),
+                section: "dumps".into(),
+                place: dump.display().to_string(),
+                why: error.render().trim_end().to_owned(),
+                remedy: "run `asynctriage` on it alone; the requests of that service are not in the picture".into(),
+            }),
+        }
+    }
+    let mut joined = services::join(&reports);
+    joined.gaps = gaps;
+    drop(progress);
+    print(
+        &destination,
+        &args.output,
+        args.all,
+        &joined,
+        report::services,
+    )?;
+    Ok(if joined.gaps.is_empty() {
+        Exit::Written
+    } else {
+        Exit::Incomplete
+    })
+}
+
+/// The report of a dump, or one that was saved before.
+fn read(path: &Path, args: &JoinArgs) -> Result<Report, CliError> {
+    if let Some(saved) = saved(path) {
+        return Ok(saved);
+    }
+    let dump = open(path, &args.files)?;
+    let mut report = analyse(&dump, &Options::default()).map_err(no_runtime)?;
+    report.dump.path = path.display().to_string();
+    Ok(report)
+}
+
+/// A saved report; `None` when the file is something else.
+fn saved(path: &Path) -> Option<Report> {
+    let mut file = File::open(path).ok()?;
+    let mut first = [0];
+    file.read_exact(&mut first).ok()?;
+    if first != *b"{" {
+        return None;
+    }
+    let mut text = String::from("{");
+    file.take(MAX_REPORT).read_to_string(&mut text).ok()?;
+    report::from_json(&text).ok()
+}
