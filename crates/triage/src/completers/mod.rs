@@ -263,18 +263,26 @@ impl Search<'_, '_, '_> {
     /// Whether a call can be one on the object: its class is one of the object's, and a field that it is made on is one
     /// of the way.
     fn may_be_on(&self, call: &Completion, target: Target, way: &Way) -> bool {
-        let a = self.analysis;
-        let is_core = call.class.starts_with(SOURCE_CORE);
-        let is_of_class = || {
-            let ty = a.rt.type_of(target.object);
-            ty.is_some_and(|t| a.rt.is_a(t.mt, &call.class))
-        };
         let on_way = || match &call.receiver {
             Receiver::Field(field) => self.is_field_of(way, field),
             Receiver::New => false,
             Receiver::Unknown | Receiver::Argument(_) | Receiver::Result(_) => true,
         };
-        (is_core || is_of_class()) && on_way()
+        self.is_of_class(call, target) && on_way()
+    }
+
+    /// The same for a method that runs: which of its variables has the object on the stack is not known.
+    fn may_be_in_frame(&self, call: &Completion, target: Target, way: &Way) -> bool {
+        let is_variable = way.references.is_empty()
+            && matches!(call.receiver, Receiver::Field(_))
+            && self.is_of_class(call, target);
+        is_variable || self.may_be_on(call, target, way)
+    }
+
+    fn is_of_class(&self, call: &Completion, target: Target) -> bool {
+        let rt = self.analysis.rt;
+        let ty = rt.type_of(target.object);
+        call.class.starts_with(SOURCE_CORE) || ty.is_some_and(|t| rt.is_a(t.mt, &call.class))
     }
 
     fn is_field_of(&self, way: &Way, field: &str) -> bool {
@@ -344,14 +352,18 @@ impl Search<'_, '_, '_> {
             .threads
             .iter()
             .find(|t| t.thread.addr == thread.addr)?;
-        let frames = self.frames_from(facts, slot);
-        let completes = frames.clone().find_map(|f| {
+        // a method that runs may have its variables in the part of the stack of who called it
+        let completes = facts.frames.iter().find_map(|f| {
             let method = &f.frame.method;
             let calls = self.calls.anywhere(a, method.module, method.rid, target.by);
-            Some((&f.name, calls.into_iter().next()?))
+            let mut calls = calls.into_iter();
+            Some((
+                &f.name,
+                calls.find(|c| self.may_be_in_frame(c, target, way))?,
+            ))
         });
         let own = || {
-            let mut own = frames.clone();
+            let mut own = self.frames_from(facts, slot);
             own.find(|f| !f.owner.is_framework())
         };
         let (name, does) = match completes {

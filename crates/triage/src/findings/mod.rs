@@ -5,6 +5,7 @@ mod blocked;
 mod bottleneck;
 mod ceiling;
 mod collections;
+mod completers;
 mod crash;
 mod cycles;
 pub(crate) mod deadlocks;
@@ -40,13 +41,14 @@ const MAX_EVIDENCE: usize = 50;
 
 /// All findings, the best explanation first, and what is not said because of what the whole dump is like.
 pub(crate) fn all(facts: Facts<'_, '_, '_>) -> (Vec<Finding>, Option<Gap>) {
-    let families: [fn(Facts<'_, '_, '_>) -> Vec<Finding>; 12] = [
+    let families: [fn(Facts<'_, '_, '_>) -> Vec<Finding>; 13] = [
         crash::find,
         deadlocks::find,
         cycles::find,
         never::find,
         pool::find,
         bottleneck::find,
+        completers::find,
         limits::find,
         locks::find,
         blocked::find,
