@@ -48,7 +48,7 @@ pub use horizon::{Horizon, Horizons, Session, Standing};
 pub use identities::{Breach, Identities, Identity, RecordRef};
 pub use recording::{AsyncTrace, ContextFacts, Recording};
 pub use reject::{Rejected, Rejection};
-pub use spans::{Span, Spans};
+pub use spans::{Span, SpanSink};
 pub use verdict::{Container, Flag, Judgement, Verdict, judge};
 pub use wire::{Family, Kind, Manifest};
 

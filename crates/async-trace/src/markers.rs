@@ -34,7 +34,7 @@ impl std::fmt::Display for Key {
 }
 
 /// How far an operation has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
     /// It began.
     Begin,
@@ -42,6 +42,19 @@ pub enum Stage {
     At(i64),
     /// It ended.
     End,
+}
+
+impl std::str::FromStr for Stage {
+    type Err = std::num::ParseIntError;
+
+    /// `begin`, `end` or a number.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "begin" => Ok(Self::Begin),
+            "end" => Ok(Self::End),
+            number => number.parse().map(Self::At),
+        }
+    }
 }
 
 impl std::fmt::Display for Stage {
@@ -87,15 +100,21 @@ pub enum Disorder {
     NoBegin,
     /// The end is missing, although other operations have one: it had not ended when the recording did, or was lost.
     NoEnd,
+    /// A stage that was expected next is missing.
+    Missing(Stage),
+    /// A stage comes where it is not expected.
+    Unexpected(Stage),
 }
 
 impl std::fmt::Display for Disorder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Backwards => "a stage does not come behind the one before",
-            Self::NoBegin => "it does not begin with the first stage",
-            Self::NoEnd => "it does not end with the last stage",
-        })
+        match self {
+            Self::Backwards => f.write_str("a stage does not come behind the one before"),
+            Self::NoBegin => f.write_str("it does not begin with the first stage"),
+            Self::NoEnd => f.write_str("it does not end with the last stage"),
+            Self::Missing(stage) => write!(f, "{stage} is missing"),
+            Self::Unexpected(stage) => write!(f, "{stage} is not expected there"),
+        }
     }
 }
 
@@ -116,6 +135,12 @@ pub struct Markers {
     pub out_of_order: Vec<OutOfOrder>,
     /// Events beyond the bound of what is kept.
     pub dropped: u64,
+    /// The sequences of stages that operations have, and how many have each, the most frequent first.
+    pub sequences: Vec<(Vec<Stage>, u64)>,
+    /// All events of the provider by name, or by number where the metadata has no name.
+    pub seen: BTreeMap<String, u64>,
+    /// Events that the contract names and the recording has not.
+    pub absent: Vec<String>,
 }
 
 /// Markers that are kept.
@@ -123,11 +148,18 @@ const MAX_MARKERS: u64 = 1 << 26;
 /// Operations out of order that are told, and markers of each.
 const MAX_TOLD: usize = 10;
 const MAX_TOLD_MARKERS: usize = 32;
+/// Sequences that are told, and stages of each.
+const MAX_SEQUENCES: usize = 10;
+/// Sequences that are counted one by one.
+const MAX_COUNTED: usize = 10_000;
+/// Events of the provider that are told by name.
+const MAX_SEEN: usize = 1_000;
 
 /// Collects the events of one provider.
 #[derive(Clone, Debug)]
 pub struct MarkerRecording {
     spec: MarkerSpec,
+    expected: Option<Vec<Stage>>,
     groups: BTreeMap<Key, Vec<Marker>>,
     markers: Markers,
 }
@@ -137,9 +169,24 @@ impl MarkerRecording {
     pub fn new(spec: MarkerSpec) -> Self {
         Self {
             spec,
+            expected: None,
             groups: BTreeMap::new(),
             markers: Markers::default(),
         }
+    }
+
+    /// Operations are in order when they have exactly these stages.
+    #[must_use]
+    pub fn expecting(mut self, stages: Option<Vec<Stage>>) -> Self {
+        self.expected = stages;
+        self
+    }
+
+    /// All markers so far, those of an operation together.
+    pub fn all(&self) -> impl Iterator<Item = (&Key, &Marker)> {
+        self.groups
+            .iter()
+            .flat_map(|(key, markers)| markers.iter().map(move |marker| (key, marker)))
     }
 
     /// Takes the next event; `false` when it is of another provider, or of those that the contract does not name.
@@ -147,6 +194,7 @@ impl MarkerRecording {
         if event.kind.provider != self.spec.provider {
             return false;
         }
+        self.see(&event.kind);
         let Some(stage_of) = self.spec.stage_of(&event.kind) else {
             return false;
         };
@@ -172,9 +220,26 @@ impl MarkerRecording {
         true
     }
 
+    fn see(&mut self, kind: &EventKind) {
+        let seen = &mut self.markers.seen;
+        if let Some(count) = seen.get_mut(&kind.name) {
+            *count = count.saturating_add(1);
+        } else if seen.len() < MAX_SEEN {
+            let name = match kind.name.as_str() {
+                "" => kind.id.to_string(),
+                name => name.to_owned(),
+            };
+            let count = seen.entry(name).or_default();
+            *count = count.saturating_add(1);
+            self.spec.note(kind);
+        }
+    }
+
     /// The operations when there are no more events.
     pub fn finish(mut self) -> Markers {
         let mut markers = self.markers;
+        markers.absent = self.spec.absent();
+        let mut sequences: BTreeMap<Vec<Stage>, u64> = BTreeMap::new();
         for group in self.groups.values_mut() {
             group.sort_unstable();
         }
@@ -188,7 +253,16 @@ impl MarkerRecording {
                 if threads.len() > 1 {
                     markers.more_than_one_thread = markers.more_than_one_thread.saturating_add(1);
                 }
-                match disorder(operation, begins, ends) {
+                let stages: Vec<Stage> = operation.iter().map(|m| m.stage).collect();
+                let why = match &self.expected {
+                    Some(expected) => unlike(&stages, expected),
+                    None => disorder(operation, begins, ends),
+                };
+                if sequences.len() < MAX_COUNTED || sequences.contains_key(&stages) {
+                    let count = sequences.entry(stages).or_default();
+                    *count = count.saturating_add(1);
+                }
+                match why {
                     None => markers.ordered = markers.ordered.saturating_add(1),
                     Some(why) if markers.out_of_order.len() < MAX_TOLD => {
                         markers.out_of_order.push(OutOfOrder {
@@ -201,6 +275,13 @@ impl MarkerRecording {
                 }
             }
         }
+        let mut sequences: Vec<_> = sequences.into_iter().collect();
+        sequences.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        sequences.truncate(MAX_SEQUENCES);
+        for (stages, _) in &mut sequences {
+            stages.truncate(MAX_TOLD_MARKERS);
+        }
+        markers.sequences = sequences;
         markers
     }
 }
@@ -208,6 +289,23 @@ impl MarkerRecording {
 /// A key that is used again behind an end is another operation.
 fn split(group: &[Marker]) -> impl Iterator<Item = &[Marker]> {
     group.chunk_by(|before, next| !(before.stage == Stage::End && next.stage == Stage::Begin))
+}
+
+/// The first difference from what is expected.
+fn unlike(stages: &[Stage], expected: &[Stage]) -> Option<Disorder> {
+    let common = stages
+        .iter()
+        .zip(expected)
+        .take_while(|(a, b)| a == b)
+        .count();
+    let (is, should) = (stages.get(common), expected.get(common));
+    match (is, should) {
+        (None, None) => None,
+        (None, Some(stage)) => Some(Disorder::Missing(*stage)),
+        // what is expected next and comes nowhere is missing; else this one is out of place
+        (Some(_), Some(stage)) if !stages.contains(stage) => Some(Disorder::Missing(*stage)),
+        (Some(stage), _) => Some(Disorder::Unexpected(*stage)),
+    }
 }
 
 fn disorder(operation: &[Marker], begins: bool, ends: bool) -> Option<Disorder> {

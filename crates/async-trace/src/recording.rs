@@ -9,7 +9,7 @@ use crate::gaps::Gaps;
 use crate::identities::{Breach, Identities, Identity, RecordRef};
 use crate::ids::Ids;
 use crate::reject::{Rejected, Rejection};
-use crate::spans::Spans;
+use crate::spans::SpanSink;
 use crate::thread::{Books, Thread};
 use crate::wire::{Family, Kind, Manifest};
 use std::cmp::Reverse;
@@ -26,7 +26,6 @@ pub struct Recording<'a> {
     metadata: Vec<Metadata>,
     outer_events: u64,
     preview: bool,
-    spans: usize,
 }
 
 #[derive(Debug, Default)]
@@ -114,8 +113,6 @@ pub struct AsyncTrace<'a> {
     pub(crate) highest_created: u64,
     /// What holds and what does not.
     pub identities: Identities,
-    /// Activations one by one, when they were asked for.
-    pub spans: Spans,
     /// Ticks of the first and the last record of the session.
     pub span: Option<(u64, u64)>,
 }
@@ -181,13 +178,6 @@ impl<'a> Recording<'a> {
         Self::default()
     }
 
-    /// Keeps the last so many activations one by one; without this none are.
-    #[must_use]
-    pub fn with_spans(mut self, limit: usize) -> Self {
-        self.spans = limit;
-        self
-    }
-
     /// Takes the next event of the provider.
     pub fn push(&mut self, outer: Outer<'a>) {
         self.outer_events = self.outer_events.saturating_add(1);
@@ -228,6 +218,16 @@ impl<'a> Recording<'a> {
     /// Decodes everything.
     #[must_use]
     pub fn finish(self) -> AsyncTrace<'a> {
+        self.follow(None)
+    }
+
+    /// Decodes everything, and gives each activation to the sink.
+    #[must_use]
+    pub fn finish_with(self, sink: &mut dyn SpanSink) -> AsyncTrace<'a> {
+        self.follow(Some(sink))
+    }
+
+    fn follow(self, mut sink: Option<&mut dyn SpanSink>) -> AsyncTrace<'a> {
         let manifest = self
             .metadata
             .first()
@@ -238,7 +238,7 @@ impl<'a> Recording<'a> {
             rejected: self.rejected,
             ..Run::default()
         };
-        run.books.spans.limit = self.spans;
+        run.books.spans.wanted = sink.is_some();
         run.books.cut_at = cut_at(self.metadata.iter().map(|m| m.buffer_size).min());
         let is_preview = self.preview && self.metadata.is_empty();
         let mut queues: BTreeMap<u32, Vec<(Header, Outer<'a>)>> = BTreeMap::new();
@@ -256,7 +256,15 @@ impl<'a> Recording<'a> {
             }
         }
         run.deliveries.sort();
-        run.merge(queues);
+        let times = queues.values().flatten().map(|(header, _)| header);
+        let range = times.fold(None, |range: Option<(u64, u64)>, h| {
+            let (first, last) = range.unwrap_or((h.start, h.end));
+            Some((first.min(h.start), last.max(h.end)))
+        });
+        if let (Some(sink), Some((first, last))) = (&mut sink, range) {
+            sink.range(first, last);
+        }
+        run.merge(queues, sink);
         run.finish(self.metadata, self.outer_events)
     }
 }
@@ -361,7 +369,11 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn merge(&mut self, queues: BTreeMap<u32, Vec<(Header, Outer<'a>)>>) {
+    fn merge(
+        &mut self,
+        queues: BTreeMap<u32, Vec<(Header, Outer<'a>)>>,
+        mut sink: Option<&mut dyn SpanSink>,
+    ) {
         let mut sources: Vec<Source<'a>> = queues
             .into_iter()
             .map(|(context, mut batches)| {
@@ -386,11 +398,17 @@ impl<'a> Run<'a> {
             };
             self.advance(source, index, limit);
             heap.extend(source.key(index).map(Reverse));
+            if let Some(sink) = &mut sink {
+                self.books.spans.give(&mut **sink, &self.books.frames);
+            }
         }
         for source in &mut sources {
             let facts = self.contexts.entry(source.context).or_default();
             facts.open = source.thread.open();
             source.thread.finish(&mut self.books);
+        }
+        if let Some(sink) = &mut sink {
+            self.books.spans.give(&mut **sink, &self.books.frames);
         }
     }
 
@@ -510,7 +528,6 @@ impl<'a> Run<'a> {
             lowest_created: books.lowest_created,
             highest_created: books.highest_created,
             identities: books.identities,
-            spans: books.spans,
             span: self.span,
         }
     }

@@ -42,10 +42,14 @@ impl Activation {
         self.completed.saturating_add(self.unwound)
     }
 
-    fn span(&self, state: State, ended: Option<Moment>) -> Span {
+    fn span(&self, state: State, ended: Option<Moment>, dispatchers: &mut Dispatchers) -> Span {
+        let known = dispatchers.known(self.family, self.dispatcher);
         Span {
             family: self.family,
             dispatcher: self.dispatcher,
+            created: known.as_ref().and_then(|d| d.created).map(|m| m.time),
+            parent: known.map_or(0, |d| d.parent),
+            frames: self.frames,
             began: self.began,
             ended,
             state,
@@ -375,7 +379,10 @@ impl Thread {
         let escaped =
             how == State::Completed && family == Family::RuntimeAsync && activation.unwound_last;
         let state = if escaped { State::Faulted } else { how };
-        books.spans.add(activation.span(state, Some(at)));
+        let dispatchers = &mut books.dispatchers;
+        books
+            .spans
+            .add(|| activation.span(state, Some(at), dispatchers));
         close(&activation, state, at, books);
     }
 
@@ -402,7 +409,9 @@ impl Thread {
             books.activations.add(family, State::Running);
             check(&activation, State::Running, activation.began, books);
             overlapped(&activation, State::Running, activation.began, books);
-            books.spans.add(activation.span(State::Running, None));
+            let dispatchers = &mut books.dispatchers;
+            let span = || activation.span(State::Running, None, dispatchers);
+            books.spans.add(span);
             let known = books.dispatchers.known(family, activation.dispatcher);
             if let Some(d) = known.filter(|d| d.serial == activation.serial) {
                 d.frames = activation.frames;

@@ -312,23 +312,29 @@ pub fn judge(trace: Option<&AsyncTrace<'_>>, container: Container, session: &Ses
         Some(_) if flags.iter().any(|(flag, _)| flag.is_partial()) => Verdict::Partial,
         Some(_) => Verdict::Bounded,
     };
+    let horizons = trace.map_or_else(Horizons::default, |trace| Horizons::of(trace, session));
     Judgement {
         verdict,
         flags,
         attached: match session.attached {
             Some(known) => Some(known),
-            None => seen_before(trace, container).then_some(true),
+            None => seen_before(trace, &horizons).then_some(true),
         },
-        horizons: trace.map_or_else(Horizons::default, |trace| Horizons::of(trace, session)),
+        horizons,
     }
 }
 
-/// Whether chains go on whose ids are lower than those of all that were created.
-fn seen_before(trace: Option<&AsyncTrace<'_>>, container: Container) -> bool {
-    let Some(trace) = trace else { return false };
+/// Whether chains went on before the horizon that were not created in the recording: nothing is missing up to there.
+fn seen_before(trace: Option<&AsyncTrace<'_>>, horizons: &Horizons) -> bool {
+    let Some((trace, horizon)) = trace.zip(horizons.proved) else {
+        return false;
+    };
     let lowest = trace.lowest_created.unwrap_or(u64::MAX);
-    let mut without = trace.dispatchers.iter().filter(|d| d.creates == 0);
-    count(Flag::AttachedMidRun, Some(trace), container) > 0 || without.any(|d| d.id < lowest)
+    trace.dispatchers.iter().any(|d| {
+        // async iterators of state machines change their ids to higher ones
+        let is_older = d.family == Family::RuntimeAsync || d.id < lowest;
+        d.creates == 0 && is_older && d.first_resume.is_some_and(|t| t <= horizon.time)
+    })
 }
 
 /// How often a flag was met; 0 is not at all.

@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use asynctriage_diagnostics::Provider;
 
 /// The async profiler of .NET 11.
-const ASYNC_PROFILER: &str = "System.Runtime.CompilerServices.AsyncProfilerEventSource";
+pub(crate) const ASYNC_PROFILER: &str = "System.Runtime.CompilerServices.AsyncProfilerEventSource";
 /// All of its events: 0x3FF for runtime-async methods, 0x3FC00 for state machines. The framework of .NET 11 is compiled
 /// as runtime-async, so that both kinds occur in every process (seen with 11.0.0).
 const BOTH_FAMILIES: u64 = 0x3_FFFF;

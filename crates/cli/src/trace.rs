@@ -7,9 +7,9 @@ use crate::exit::Exit;
 use crate::output::Destination;
 use crate::progress::Progress;
 use asynctriage_dump::{OpenOptions, PlainFile};
-use asynctriage_report::{self as report, TraceRecord, TraceVerdict};
+use asynctriage_report::{self as report, TraceRecord, TraceReport, TraceVerdict};
 use asynctriage_triage::Options;
-use asynctriage_triage::trace::{self, DumpSide, TraceOptions};
+use asynctriage_triage::trace::{self, DumpSide, ExportFormat, TraceOptions};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::io;
@@ -31,6 +31,9 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<Exit, CliError> {
     if args.records {
         return records(args, &destination, file.bytes());
     }
+    if let Some(format) = args.export {
+        return export(args, &destination, format, file.bytes());
+    }
     let timeline = args.timeline.as_deref();
     let timeline = timeline.map(|page| Destination::beside(page, &args.output, &args.file));
     let timeline = timeline.transpose()?;
@@ -44,6 +47,7 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<Exit, CliError> {
     let options = TraceOptions {
         members: if args.all { usize::MAX } else { args.limit },
         markers: args.markers.clone(),
+        expect: (!args.expect.is_empty()).then(|| args.expect.clone()),
         packed_fault: file
             .compression
             .is_some_and(|packed| packed.fault().is_some()),
@@ -66,14 +70,22 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<Exit, CliError> {
     }
     report.file = args.file.display().to_string();
     if let Some(page) = timeline {
-        page.write(&draw(args, file.bytes())?)?;
+        page.write(&draw(args, &options, file.bytes())?)?;
     }
     drop(progress);
     print(&destination, &args.output, args.all, &report, report::trace)?;
-    if args.strict && report.verdict != TraceVerdict::Bounded {
-        return Ok(Exit::Incomplete);
-    }
-    Ok(Exit::Written)
+    Ok(if args.strict && !is_complete(&report) {
+        Exit::Incomplete
+    } else {
+        Exit::Written
+    })
+}
+
+/// Whether the recording says all that it was asked for.
+fn is_complete(report: &TraceReport) -> bool {
+    report.verdict == TraceVerdict::Bounded
+        && report.completeness.attached != Some(true)
+        && report.marker_check.as_ref().is_none_or(|m| m.as_asked)
 }
 
 fn sha256(bytes: &[u8]) -> String {
@@ -85,9 +97,33 @@ fn sha256(bytes: &[u8]) -> String {
     text
 }
 
+/// The recording in the form of another tool.
+fn export(
+    args: &TraceArgs,
+    destination: &Destination,
+    format: ExportFormat,
+    file: &[u8],
+) -> Result<Exit, CliError> {
+    let options = TraceOptions {
+        markers: args.markers.clone(),
+        ..TraceOptions::default()
+    };
+    let mut failed = None;
+    let written = destination.write_with(|out| {
+        trace::export(file, format, &options, out).unwrap_or_else(|e| {
+            failed = Some(e);
+            Ok(())
+        })
+    });
+    match failed {
+        Some(e) => Err(unreadable(args, e.remedy(), e)),
+        None => written.map(|()| Exit::Written),
+    }
+}
+
 /// The page with the time line.
-fn draw(args: &TraceArgs, file: &[u8]) -> Result<String, CliError> {
-    let mut line = trace::timeline(file).map_err(|e| unreadable(args, e.remedy(), e))?;
+fn draw(args: &TraceArgs, options: &TraceOptions, file: &[u8]) -> Result<String, CliError> {
+    let mut line = trace::timeline(file, options).map_err(|e| unreadable(args, e.remedy(), e))?;
     line.file = args.file.display().to_string();
     Ok(report::timeline::timeline_html(&line))
 }

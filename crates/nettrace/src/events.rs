@@ -116,6 +116,7 @@ impl<'a> Events<'a> {
     pub fn summary(&self) -> Summary {
         let mut summary = self.summary.clone();
         summary.lost = self.losses.lost();
+        summary.lost_between = self.losses.places().to_vec();
         for counted in self.kinds.iter().filter(|counted| counted.events > 0) {
             let by_provider = &mut summary.events_by_provider;
             // looked up before it is inserted, for the sake of the name's copy
@@ -246,13 +247,13 @@ impl<'a> Events<'a> {
 
     /// What a sequence point says: how far each thread has come. The numbers of stacks and labels end here.
     fn sequence_point(&mut self, body: Cursor<'a>) -> Result<(), &'static str> {
-        let (threads, flags) = match self.is_six() {
+        let (time, threads, flags) = match self.is_six() {
             true => sequences_6(body),
-            false => sequences_4(body).map(|threads| (threads, 0)),
+            false => sequences_4(body).map(|(time, threads)| (time, threads, 0)),
         }
         .ok_or("its list of threads does not end at its end")?;
         for (thread, sequence) in threads {
-            self.losses.reached(thread, sequence);
+            self.losses.reached(thread, sequence, time);
         }
         self.summary.sequence_points = self.summary.sequence_points.saturating_add(1);
         self.stacks.clear();
@@ -271,7 +272,8 @@ impl<'a> Events<'a> {
         while !body.is_empty() {
             let entry = body.varuint64().zip(body.varuint32());
             let (thread, sequence) = entry.ok_or("an entry of its threads is damaged")?;
-            self.losses.reached(thread, sequence);
+            // when it ended is not told
+            self.losses.reached(thread, sequence, u64::MAX);
             self.losses.forget(thread);
             self.threads.remove(thread);
         }
@@ -346,22 +348,22 @@ impl std::iter::FusedIterator for Events<'_> {}
 type Sequences = Vec<(u64, u32)>;
 
 /// Time, count, then thread and sequence of each.
-fn sequences_4(mut body: Cursor<'_>) -> Option<Sequences> {
-    body.u64()?;
+fn sequences_4(mut body: Cursor<'_>) -> Option<(u64, Sequences)> {
+    let time = body.u64()?;
     let mut found = Vec::new();
     for _ in 0..body.length()? {
         found.push((body.u64()?, body.u32()?));
     }
-    body.is_empty().then_some(found)
+    body.is_empty().then_some((time, found))
 }
 
 /// The same with flags, and with numbers in groups of seven bits.
-fn sequences_6(mut body: Cursor<'_>) -> Option<(Sequences, u32)> {
-    body.u64()?;
+fn sequences_6(mut body: Cursor<'_>) -> Option<(u64, Sequences, u32)> {
+    let time = body.u64()?;
     let flags = body.u32()?;
     let mut found = Vec::new();
     for _ in 0..body.length()? {
         found.push((body.varuint64()?, body.varuint32()?));
     }
-    body.is_empty().then_some((found, flags))
+    body.is_empty().then_some((time, found, flags))
 }

@@ -42,25 +42,35 @@ pub(crate) struct Losses {
     /// thread.
     current: Option<Sequence>,
     lost: Lost,
+    /// The first places where events are missing, as times between which they were written.
+    places: Vec<(u64, u64)>,
 }
+
+/// Places of losses that are kept.
+const MAX_PLACES: usize = 1_000;
 
 impl Losses {
     pub(crate) fn lost(&self) -> Lost {
         self.lost
     }
 
+    pub(crate) fn places(&self) -> &[(u64, u64)] {
+        &self.places
+    }
+
     /// An event of a thread.
     pub(crate) fn event(&mut self, thread: u64, sequence: u32, time: u64) {
         // a thread that died may leave its id to a new one, which counts from 1 again
-        self.follow(thread, sequence, sequence.wrapping_sub(1), sequence == 1);
+        let expected = sequence.wrapping_sub(1);
+        self.follow(thread, sequence, expected, sequence == 1, time);
         if let Some(state) = &mut self.current {
             state.time = time;
         }
     }
 
     /// The number that a thread has reached at least, by a sequence point.
-    pub(crate) fn reached(&mut self, thread: u64, sequence: u32) {
-        self.follow(thread, sequence, sequence, sequence == 0);
+    pub(crate) fn reached(&mut self, thread: u64, sequence: u32, time: u64) {
+        self.follow(thread, sequence, sequence, sequence == 0, time);
     }
 
     /// A thread ended; its id or index may be used again.
@@ -75,7 +85,14 @@ impl Losses {
     }
 
     #[inline]
-    fn follow(&mut self, thread: u64, sequence: u32, expected_last: u32, may_restart: bool) {
+    fn follow(
+        &mut self,
+        thread: u64,
+        sequence: u32,
+        expected_last: u32,
+        may_restart: bool,
+        time: u64,
+    ) {
         if self.current.is_none_or(|current| current.thread != thread) {
             self.change(thread);
         }
@@ -93,6 +110,9 @@ impl Losses {
                 .since
                 .map_or(state.time, |since| since.min(state.time));
             self.lost.since = Some(since);
+            if self.places.len() < MAX_PLACES {
+                self.places.push((state.time, time));
+            }
         }
         if gap < NEGATIVE {
             let is_first = !state.gaps;
@@ -135,15 +155,15 @@ mod tests {
             l.event(1, 1, 7);
             l.event(2, 1, 7);
             l.event(1, 2, 7);
-            l.reached(1, 2);
+            l.reached(1, 2, 9);
         });
         assert_eq!(none, (0, 0, 0));
         let some = lost(|l| {
             l.event(1, 3, 7);
             l.event(1, 5, 7);
             l.event(2, 1, 7);
-            l.reached(2, 10);
-            l.reached(3, 0);
+            l.reached(2, 10, 9);
+            l.reached(3, 0, 9);
         });
         assert_eq!(some, (2 + 1 + 9, 2, 0));
     }
@@ -151,8 +171,8 @@ mod tests {
     #[test]
     fn numbers_wrap_and_ids_are_used_again() {
         let wrapped = lost(|l| {
-            l.reached(1, u32::MAX / 2);
-            l.reached(1, u32::MAX - 1);
+            l.reached(1, u32::MAX / 2, 9);
+            l.reached(1, u32::MAX - 1, 9);
             l.event(1, u32::MAX, 7);
             l.event(1, 0, 7);
             l.event(1, 1, 7);
@@ -186,7 +206,7 @@ mod tests {
             l.event(2, 1, 10);
             l.event(2, 2, 20);
             l.event(2, 4, 40);
-            l.reached(1, 5);
+            l.reached(1, 5, 9);
         };
         assert_eq!(since(&gap), Some(20));
         assert_eq!(since(&|l| l.event(1, 2, 10)), Some(0));

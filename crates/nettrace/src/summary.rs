@@ -35,6 +35,8 @@ pub struct Summary {
     pub end: End,
     /// Events that the process emitted and the file does not have.
     pub lost: Lost,
+    /// The first places where events are missing, as ticks between which they were written; 0 is the beginning.
+    pub lost_between: Vec<(u64, u64)>,
     /// What was skipped because it makes no sense.
     pub damages: Damages,
     /// Events that were skipped because the file does not say what they are.

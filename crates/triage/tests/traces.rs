@@ -2,7 +2,7 @@
 
 use asynctriage_report::timeline::timeline_html;
 use asynctriage_report::{TraceRecord, TraceReport, TraceVerdict};
-use asynctriage_triage::trace::{TraceOptions, records, timeline, trace};
+use asynctriage_triage::trace::{ExportFormat, TraceOptions, export, records, timeline, trace};
 use std::collections::HashSet;
 use std::io::Read;
 use std::ops::ControlFlow;
@@ -137,16 +137,26 @@ fn damage(name: &str, times: usize) {
             bytes[at] ^= 1 << (next(&mut state) % 8);
         }
         let Ok(report) = trace(&bytes, &everything()) else {
-            assert!(timeline(&bytes).is_err(), "round {round}");
+            assert!(timeline(&bytes, &everything()).is_err(), "round {round}");
             continue;
         };
-        let drawn = timeline(&bytes).expect("the same header");
-        let known = |index: usize| index < drawn.operations.len();
+        let drawn = timeline(&bytes, &everything()).expect("the same header");
+        let known = |place: u32| (place as usize) < drawn.operations.len();
         assert!(drawn.spans.iter().filter_map(|s| s.operation).all(known));
         assert!(
             timeline_html(&drawn).ends_with("</html>\n"),
             "round {round}"
         );
+        for format in ExportFormat::ALL {
+            let mut out = Vec::new();
+            let written = export(&bytes, format, &everything(), &mut out).expect("the same header");
+            written.expect("memory takes all");
+            let is_json = serde_json::from_slice::<serde_json::Value>(&out).is_ok();
+            assert!(
+                is_json || format == ExportFormat::Folded,
+                "round {round} {format:?}"
+            );
+        }
         let Some(profile) = &report.async_profile else {
             assert_eq!(report.verdict, TraceVerdict::Empty, "round {round}");
             continue;

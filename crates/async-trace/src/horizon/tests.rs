@@ -128,3 +128,15 @@ fn what_runs_on_when_the_profiler_is_asked_again_has_not_begun_then() {
         (1, State::Running)
     );
 }
+
+#[test]
+fn chains_that_went_on_before_the_horizon_without_being_created_are_older() {
+    let resumed = |time| reset(3, time).add(time, Kind::ResumeRuntimeAsyncContext, &[2]);
+    let attached = |time| {
+        let made = asked_again(two(), 6_000).handed_over(&resumed(time), 2, 7_900);
+        let trace = made.read();
+        judge(Some(&trace), Container::default(), &session(7_950)).attached
+    };
+    assert_eq!(attached(3_000), Some(true));
+    assert_eq!(attached(7_000), None, "its create record may be missing");
+}

@@ -29,6 +29,8 @@ pub struct MarkerSpec {
     pub provider: String,
     /// Events by name or number; empty: all, in the usual way.
     pub events: Vec<(String, StageOf)>,
+    /// Which of them the recording has.
+    met: Vec<bool>,
 }
 
 /// Why a contract is none.
@@ -49,10 +51,31 @@ impl MarkerSpec {
         if self.events.is_empty() {
             return Some(usual_stage(kind));
         }
-        let is_meant = |event: &str| event == kind.name || event.parse() == Ok(kind.id);
-        let entry = self.events.iter().find(|(event, _)| is_meant(event));
+        let entry = self.events.iter().find(|(event, _)| is_meant(event, kind));
         entry.map(|(_, stage)| stage.clone())
     }
+
+    /// The recording has an event of that kind.
+    pub(super) fn note(&mut self, kind: &EventKind) {
+        self.met.resize(self.events.len(), false);
+        for ((event, _), met) in self.events.iter().zip(&mut self.met) {
+            *met |= is_meant(event, kind);
+        }
+    }
+
+    /// Events of the list that the recording has not.
+    pub(super) fn absent(&self) -> Vec<String> {
+        let met = self.met.iter().copied().chain(std::iter::repeat(false));
+        let events = self.events.iter().zip(met);
+        events
+            .filter(|(_, met)| !met)
+            .map(|((event, _), _)| event.clone())
+            .collect()
+    }
+}
+
+fn is_meant(event: &str, kind: &EventKind) -> bool {
+    event == kind.name || event.parse() == Ok(kind.id)
 }
 
 impl FromStr for MarkerSpec {
@@ -67,6 +90,7 @@ impl FromStr for MarkerSpec {
         Ok(Self {
             provider: provider.to_owned(),
             events: entries.map(entry).collect::<Result<_, _>>()?,
+            met: Vec::new(),
         })
     }
 }

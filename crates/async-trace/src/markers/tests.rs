@@ -7,16 +7,28 @@ use super::*;
 const INT: u32 = 9;
 const TEXT: u32 = 18;
 
-fn read(file: &[u8], spec: &str) -> Markers {
-    let mut recording = MarkerRecording::new(spec.parse().unwrap());
+fn read(file: &[u8], spec: &str, expected: Option<Vec<Stage>>) -> Markers {
+    let mut recording = MarkerRecording::new(spec.parse().unwrap()).expecting(expected);
     for event in Trace::open(file).unwrap().events() {
         recording.push(&event);
     }
     recording.finish()
 }
 
+fn read_plain(file: &[u8], spec: &str) -> Markers {
+    read(file, spec, None)
+}
+
 /// Markers as kind, operation, stage, thread; kinds are 1 Begin, 2 Stage, 3 End. Each is one tick later.
 fn tell(markers: &[(u32, i32, i32, u64)], spec: &str) -> Markers {
+    expecting(markers, spec, None)
+}
+
+fn expecting(
+    markers: &[(u32, i32, i32, u64)],
+    spec: &str,
+    expected: Option<Vec<Stage>>,
+) -> Markers {
     let metadata = [
         metadata_4(1, "App", 1, "Begin", &[("op", INT)], &[]),
         metadata_4(2, "App", 2, "Stage", &[("op", INT), ("stage", INT)], &[]),
@@ -39,7 +51,7 @@ fn tell(markers: &[(u32, i32, i32, u64)], spec: &str) -> Markers {
         .metadata(&metadata)
         .events(Headers::Compressed, &rows)
         .end();
-    read(&file, spec)
+    read(&file, spec, expected)
 }
 
 fn figures(markers: &Markers) -> [u64; 4] {
@@ -64,21 +76,21 @@ fn the_operations_of_a_real_recording_are_in_order() {
     let mut file = Vec::new();
     let packed = include_bytes!("../../../nettrace/testdata/killed-11.0.0.nettrace.gz");
     std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&packed[..]), &mut file).unwrap();
-    let markers = read(&file, "Asynctriage-Markers");
+    let markers = read_plain(&file, "Asynctriage-Markers");
     assert_eq!(figures(&markers), [100, 100, 92, 600]);
     assert_eq!(markers.out_of_order, []);
     assert_eq!(
-        figures(&read(
+        figures(&read_plain(
             &file,
             "Asynctriage-Markers:Begin=begin,Stage=stage,3=end"
         )),
         [100, 100, 92, 600]
     );
     assert_eq!(
-        figures(&read(&file, "Asynctriage-Markers:Stage=stage")),
+        figures(&read_plain(&file, "Asynctriage-Markers:Stage=stage")),
         [100, 100, 92, 400]
     );
-    assert_eq!(figures(&read(&file, "Other")), [0; 4]);
+    assert_eq!(figures(&read_plain(&file, "Other")), [0; 4]);
 }
 
 #[test]
@@ -145,7 +157,7 @@ fn operations_may_be_named_by_text() {
         .metadata(&[metadata_4(1, "App", 1, "OrderStart", &[("id", TEXT)], &[])])
         .events(Headers::Compressed, &[row(1, "a"), row(2, "b")])
         .end();
-    assert_eq!(figures(&read(&file, "App")), [2, 2, 0, 2]);
+    assert_eq!(figures(&read_plain(&file, "App")), [2, 2, 0, 2]);
 }
 
 #[test]
@@ -187,4 +199,61 @@ proptest! {
             prop_assert!(!grows || group.why != Disorder::Backwards);
         }
     }
+}
+
+#[test]
+fn an_expected_sequence_is_compared_exactly() {
+    let markers = [
+        (1, 7, 0, 1),
+        (2, 7, 1, 1),
+        (2, 7, 2, 1),
+        (3, 7, 0, 1),
+        (1, 8, 0, 1),
+        (2, 8, 2, 1),
+        (3, 8, 0, 1),
+        (1, 9, 0, 1),
+        (2, 9, 1, 1),
+    ];
+    let read = |expected: Option<&str>| {
+        let stages = expected.map(|text| text.split(',').map(|s| s.parse().unwrap()).collect());
+        expecting(&markers, "App", stages)
+    };
+    let usual = read(None);
+    assert_eq!(usual.ordered, 2, "8 skips a stage, which nobody forbids");
+    let told: Vec<_> = usual
+        .sequences
+        .iter()
+        .map(|(stages, n)| (stages.len(), *n))
+        .collect();
+    assert_eq!(told, [(2, 1), (4, 1), (3, 1)]);
+    let exact = read(Some("begin,1,2,end"));
+    assert_eq!(exact.ordered, 1);
+    let (at_1, at_2) = (Stage::At(1), Stage::At(2));
+    assert_eq!(
+        complaints(&exact),
+        [
+            ("8".into(), Disorder::Missing(at_1)),
+            ("9".into(), Disorder::Missing(at_2))
+        ]
+    );
+    let other = read(Some("begin,2,end"));
+    assert_eq!(
+        complaints(&other)[0],
+        ("7".into(), Disorder::Unexpected(at_1))
+    );
+}
+
+#[test]
+fn what_is_not_there_is_told() {
+    let markers = [(1, 7, 0, 1), (4, 0, 0, 1)];
+    let some = tell(&markers, "App:Begin=begin,Ende=end,3=end");
+    assert_eq!(some.absent, ["Ende", "3"]);
+    let seen: Vec<_> = some
+        .seen
+        .iter()
+        .map(|(name, n)| (name.as_str(), *n))
+        .collect();
+    assert_eq!(seen, [("Begin", 1), ("Nothing", 1)]);
+    assert_eq!(tell(&markers, "Apps").seen.len(), 0);
+    assert!("later".parse::<Stage>().is_err());
 }

@@ -12,7 +12,8 @@ Examples:
   asynctriage observe -n 10 --timer ms --checksum-from checksum --markers My-Markers -- dotnet App.dll
   asynctriage observe --providers System.Runtime.CompilerServices.AsyncProfilerEventSource:0xF:4 -- dotnet App.dll
 
-COMMAND runs once in each mode and round, in fresh processes, and the order of the modes is reversed from round to round:
+COMMAND runs once in each mode and round, in fresh processes, in an order by chance in each round, after a round that does \
+not count:
   none      no collector
   markers   the provider of --markers is recorded
   profiler  that one and the async profiler (or --providers) are recorded
@@ -39,6 +40,9 @@ pub(crate) struct ObserveArgs {
     /// Name that the program gives its result, or `stdout` for all that it prints
     #[arg(long, value_name = "NAME", default_value = "checksum")]
     pub(crate) checksum_from: String,
+    /// Begin the orders by chance with this number, to have those of an experiment again [default: another one each time]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
     /// End a process that runs longer, and the experiment with it
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) timeout: u64,

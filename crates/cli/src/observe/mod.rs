@@ -1,6 +1,8 @@
 //! What recording costs: a command in fresh processes, without a collector, with its markers, and with the profiler.
 
 mod plan;
+mod rank;
+mod recorded;
 mod run;
 mod said;
 mod verdict;
@@ -17,7 +19,7 @@ use asynctriage_diagnostics::{ProcessInfo, SessionConfig};
 use asynctriage_report::{
     self as report, Gap, ObserveMode, ObserveReport, ObserveResult, ObserveTimer, ObserveValue,
 };
-use plan::Mode;
+use plan::{Chance, Mode};
 use run::{Outcome, Record, Subject};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,8 +37,9 @@ pub(crate) fn observe(args: &ObserveArgs) -> Result<Exit, CliError> {
     on_interrupt(move || heard.store(true, Ordering::Relaxed))?;
     let folders = Folders::make(args.traces.as_deref())?;
     let progress = Progress::start("running the experiment");
-    let runs = runs(args, &folders, &interrupted)?;
-    let report = evaluate(args, &runs);
+    let seed = args.seed.unwrap_or_else(seed);
+    let runs = runs(args, &folders, &interrupted, seed)?;
+    let report = evaluate(args, &runs, seed);
     drop(progress);
     print(&destination, &args.output, true, &report, report::observe)?;
     Ok(if args.strict && !report.gaps.is_empty() {
@@ -44,6 +47,14 @@ pub(crate) fn observe(args: &ObserveArgs) -> Result<Exit, CliError> {
     } else {
         Exit::Written
     })
+}
+
+/// Another one each time.
+fn seed() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let nanos = now.map_or(0, |d| d.as_nanos());
+    // easy to type again
+    u64::try_from(nanos % 1_000_000).unwrap_or(0)
 }
 
 /// The runs of one mode, in the order of the rounds.
@@ -57,6 +68,7 @@ fn runs(
     args: &ObserveArgs,
     folders: &Folders,
     interrupted: &AtomicBool,
+    seed: u64,
 ) -> Result<Vec<Runs>, CliError> {
     let subject = Subject {
         command: &args.command,
@@ -64,7 +76,7 @@ fn runs(
         folder: folders.own.path(),
         interrupted,
     };
-    // the first run is one without a collector, and tells what the runtime can record
+    // the first run is one without a collector, and tells what the runtime can record; it warms the machine up
     let first = folders.run(&subject, None)?;
     let profiler = recipe::choose(&args.events, first.info.major())?.events;
     let mut all: Vec<Runs> = plan::modes(args.markers.as_ref(), &profiler)
@@ -74,17 +86,19 @@ fn runs(
             outcomes: Vec::new(),
         })
         .collect();
-    let mut first = Some(first);
-    for round in 0..args.rounds {
-        for index in plan::order(round, all.len()) {
+    let mut chance = Chance::new(seed);
+    // the first round warms up files, caches and the collector, and does not count
+    for round in 0..=args.rounds {
+        for index in chance.order(all.len()) {
             let Some(runs) = all.get_mut(index) else {
                 continue;
             };
-            let outcome = match first.take() {
-                Some(first) => first,
-                None => folders.run(&subject, folders.record(args, &runs.mode, round).as_ref())?,
-            };
-            runs.outcomes.push(outcome);
+            let is_counted = round > 0;
+            let record = folders.record(args, &runs.mode, round);
+            let outcome = folders.run(&subject, record.as_ref())?;
+            if is_counted {
+                runs.outcomes.push(outcome);
+            }
         }
     }
     Ok(all)
@@ -114,8 +128,10 @@ impl Folders {
         if mode.providers.is_empty() {
             return None;
         }
-        let folder = self.traces.as_deref().unwrap_or(self.own.path());
-        let number = round.saturating_add(1);
+        // that of the round which does not count is not kept
+        let kept = self.traces.as_deref().filter(|_| round > 0);
+        let folder = kept.unwrap_or(self.own.path());
+        let number = round;
         Some(Record {
             config: SessionConfig {
                 buffer_mb: args.events.buffer_mb,
@@ -132,10 +148,11 @@ impl Folders {
         let outcome = run::run(subject, record);
         // the next run makes its own; the recordings may be large
         let _ = fs::remove_file(self.own.path().join("socket"));
-        if let Some(record) = record.filter(|_| self.traces.is_none()) {
+        let recorded = record.map(|r| recorded::look_into(&r.file));
+        if let Some(record) = record.filter(|r| r.file.starts_with(self.own.path())) {
             let _ = fs::remove_file(&record.file);
         }
-        outcome
+        outcome.map(|o| Outcome { recorded, ..o })
     }
 }
 
@@ -157,12 +174,13 @@ fn cannot_make(folder: &Path, error: io::Error) -> CliError {
     .because(error)
 }
 
-fn evaluate(args: &ObserveArgs, all: &[Runs]) -> ObserveReport {
+fn evaluate(args: &ObserveArgs, all: &[Runs], seed: u64) -> ObserveReport {
     let outcomes = || all.iter().flat_map(|runs| &runs.outcomes);
     let mut gaps = Vec::new();
     let timer = timer(args, all, &mut gaps);
     let result = result(args, all, &mut gaps);
     let modes: Vec<ObserveMode> = all.iter().map(|runs| mode(runs, &timer)).collect();
+    let unrecorded = recorded::unrecorded(&modes, &mut gaps);
     let others = outcomes().map(|o| o.others).max().unwrap_or(0);
     if others > 0 {
         gaps.push(Gap {
@@ -186,7 +204,8 @@ fn evaluate(args: &ObserveArgs, all: &[Runs]) -> ObserveReport {
         arch: of(|info| &info.arch),
         processors: std::thread::available_parallelism().map_or(0, |n| n.get() as u64),
         rounds: args.rounds.into(),
-        comparisons: verdict::compare(&modes, result.same),
+        comparisons: verdict::compare(&modes, result.same, &unrecorded),
+        seed,
         timer,
         result,
         modes,
@@ -273,6 +292,7 @@ fn mode(runs: &Runs, timer: &ObserveTimer) -> ObserveMode {
         bytes: runs.outcomes.iter().filter_map(|o| o.bytes).collect(),
         ..ObserveMode::default()
     };
+    recorded::count(&mut mode, &runs.outcomes);
     verdict::summarise(&mut mode);
     mode
 }

@@ -56,6 +56,8 @@ pub(crate) struct Outcome {
     /// Of the recording, when there was one.
     pub(crate) bytes: Option<u64>,
     pub(crate) info: ProcessInfo,
+    /// What the recording holds.
+    pub(crate) recorded: Option<super::recorded::Recorded>,
     /// Other runtimes that the command started; they were not recorded.
     pub(crate) others: u64,
 }
@@ -87,6 +89,7 @@ pub(crate) fn run(subject: &Subject<'_>, record: Option<&Record>) -> Result<Outc
         lasted,
         bytes,
         info,
+        recorded: None,
         others: port.others(),
     })
 }

@@ -1,15 +1,15 @@
 //! What follows from the times.
 //!
-//! Only the order of the times is used. When the ranges of two modes overlap, nothing is said of a difference, and no
-//! ratio is formed: a number would look like a measurement and be none. When they are apart, the chance of that without
-//! any difference is exact: of all ways to deal n + m times to two modes, all equally likely then, two keep the ranges
-//! apart.
+//! Only the order of the times is used: the exact rank test says how often ranks would be as unequal if there were no
+//! difference. Unless that is rare, no difference is claimed and no ratio is formed: a number would look like a
+//! measurement and be none. With more rounds smaller differences are found, and none is lost.
 
+use super::rank::probability;
 use asynctriage_report::{ObserveComparison, ObserveMode, ObserveVerdict};
 
-/// Ranges that are apart by chance more often than once in so many experiments say nothing; four runs of each mode keep
-/// below it, three do not.
-const ENOUGH: u64 = 20;
+/// Ranks that are as unequal by chance more often than this say nothing. Three pairs of modes are compared, so that one
+/// experiment in seven without any difference still claims one at the level of 0.05; this keeps it below one in twenty.
+const RARE: f64 = 0.05 / 3.0;
 
 /// Fills in the median and the range.
 pub(crate) fn summarise(mode: &mut ObserveMode) {
@@ -31,62 +31,73 @@ fn median(sorted: &[f64]) -> Option<f64> {
     }
 }
 
-/// Each mode against those with fewer events; nothing is comparable unless all runs did the same work.
-pub(crate) fn compare(modes: &[ObserveMode], same_work: bool) -> Vec<ObserveComparison> {
+/// Each mode against those with fewer events. Nothing is comparable unless all runs did the same work; what was not
+/// recorded cost nothing that could be told.
+pub(crate) fn compare(
+    modes: &[ObserveMode],
+    same_work: bool,
+    unrecorded: &[&str],
+) -> Vec<ObserveComparison> {
     let pairs = modes.iter().enumerate().flat_map(|(i, to)| {
         let fewer = modes.get(..i).unwrap_or_default();
         fewer.iter().map(move |from| (from, to))
     });
-    pairs.map(|(from, to)| pair(from, to, same_work)).collect()
+    pairs
+        .map(|(from, to)| {
+            let is_recorded = !unrecorded.contains(&to.name.as_str());
+            pair(from, to, same_work, is_recorded)
+        })
+        .collect()
 }
 
-fn pair(from: &ObserveMode, to: &ObserveMode, same_work: bool) -> ObserveComparison {
+fn pair(
+    from: &ObserveMode,
+    to: &ObserveMode,
+    same_work: bool,
+    is_recorded: bool,
+) -> ObserveComparison {
     let mut comparison = ObserveComparison {
         from: from.name.clone(),
         to: to.name.clone(),
         ..ObserveComparison::default()
     };
-    let ranges = (from.min, from.max, to.min, to.max);
-    let (Some(from_min), Some(from_max), Some(to_min), Some(to_max)) = ranges else {
+    let (one, other) = (&from.milliseconds, &to.milliseconds);
+    let (Some(p), true) = (probability(one, other), same_work) else {
         return comparison;
     };
-    if !same_work {
+    if !is_recorded {
+        comparison.verdict = ObserveVerdict::NotRecorded;
         return comparison;
     }
-    if from_min <= to_max && to_min <= from_max {
-        comparison.verdict = ObserveVerdict::Overlap;
-        return comparison;
-    }
-    let chance = chance_one_in(from.milliseconds.len(), to.milliseconds.len());
-    comparison.chance_one_in = Some(chance);
-    comparison.verdict = match to_min > from_max {
-        _ if chance < ENOUGH => ObserveVerdict::TooFew,
-        true => ObserveVerdict::Slower,
-        false => ObserveVerdict::Faster,
+    comparison.probability = Some(p);
+    let medians = from.median.zip(to.median);
+    comparison.verdict = if least(one.len(), other.len()) > RARE {
+        ObserveVerdict::TooFew
+    } else if p > RARE {
+        ObserveVerdict::NoneShown
+    } else if medians.is_some_and(|(from, to)| to > from) {
+        ObserveVerdict::Slower
+    } else {
+        ObserveVerdict::Faster
     };
-    if comparison.verdict != ObserveVerdict::TooFew {
-        comparison.ratio = from
-            .median
-            .zip(to.median)
-            .filter(|(from, _)| *from > 0.0)
-            .map(|(from, to)| to / from);
-    }
+    let is_shown = matches!(
+        comparison.verdict,
+        ObserveVerdict::Slower | ObserveVerdict::Faster
+    );
+    comparison.ratio = medians
+        .filter(|(from, _)| is_shown && *from > 0.0)
+        .map(|(from, to)| to / from);
     comparison
 }
 
-/// Half of the ways to choose `n` of `n + m`, at most 1,000,000.
-fn chance_one_in(n: usize, m: usize) -> u64 {
-    const MOST: u64 = 1_000_000;
-    let mut ways = 1_u64;
+/// The least probability that so many runs can have: that of ranges which are apart.
+#[expect(clippy::cast_precision_loss, reason = "a share")]
+fn least(n: usize, m: usize) -> f64 {
+    let mut ways = 1.0;
     for i in 1..=n.min(m) {
-        // each step is a whole number: it is the number of ways to choose i of so many
-        let from = n.max(m).saturating_add(i) as u64;
-        ways = ways.saturating_mul(from) / i as u64;
-        if ways / 2 >= MOST {
-            return MOST;
-        }
+        ways *= n.max(m).saturating_add(i) as f64 / i as f64;
     }
-    ways / 2
+    2.0 / ways
 }
 
 #[cfg(test)]
@@ -103,62 +114,47 @@ mod tests {
         mode
     }
 
-    fn verdict(from: &[f64], to: &[f64]) -> (ObserveVerdict, Option<f64>, Option<u64>) {
-        let found = compare(&[mode("a", from), mode("b", to)], true);
-        (found[0].verdict, found[0].ratio, found[0].chance_one_in)
+    fn verdict(from: &[f64], to: &[f64]) -> (ObserveVerdict, Option<f64>) {
+        let found = compare(&[mode("a", from), mode("b", to)], true, &[]);
+        (found[0].verdict, found[0].ratio)
     }
 
     #[test]
-    fn medians_and_ranges() {
-        let odd = mode("a", &[3.0, 1.0, 2.0]);
-        assert_eq!(
-            (odd.median, odd.min, odd.max),
-            (Some(2.0), Some(1.0), Some(3.0))
-        );
+    fn the_median_is_the_middle() {
+        assert_eq!(mode("a", &[3.0, 1.0, 2.0]).median, Some(2.0));
         assert_eq!(mode("a", &[4.0, 1.0, 2.0, 3.0]).median, Some(2.5));
         assert_eq!(mode("a", &[]).median, None);
     }
 
     #[test]
-    fn ranges_that_touch_give_no_number() {
+    fn ranges_that_overlap_may_differ_all_the_same() {
         let few = [150.0, 158.0, 176.0, 155.0, 160.0];
         let many = [158.8, 163.8, 178.4, 160.0, 161.0];
-        assert_eq!(verdict(&few, &many), (ObserveVerdict::Overlap, None, None));
-        let touching = (verdict(&[1.0, 2.0], &[2.0, 3.0]), verdict(&[2.0], &[2.0]));
-        assert_eq!(touching.0.0, ObserveVerdict::Overlap);
-        assert_eq!(touching.1.0, ObserveVerdict::Overlap);
+        assert_eq!(verdict(&few, &many), (ObserveVerdict::NoneShown, None));
+        let slow = [250.0, 240.0, 175.0, 230.0, 260.0];
+        let (found, ratio) = verdict(&few, &slow);
+        assert_eq!(found, ObserveVerdict::Slower);
+        assert!((ratio.unwrap() - 240.0 / 158.0).abs() < 1e-9);
+        assert_eq!(verdict(&slow, &few).0, ObserveVerdict::Faster);
     }
 
     #[test]
-    fn ranges_apart_need_enough_runs() {
-        assert_eq!(
-            verdict(&[1.0], &[9.0]),
-            (ObserveVerdict::TooFew, None, Some(1))
-        );
-        let three = verdict(&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0]);
-        assert_eq!(three, (ObserveVerdict::TooFew, None, Some(10)));
-        let four = verdict(&[1.0, 2.0, 2.0, 3.0], &[4.0, 4.0, 4.0, 4.0]);
-        assert_eq!(four, (ObserveVerdict::Slower, Some(2.0), Some(35)));
-        let five = verdict(&[4.0; 5], &[1.0, 1.0, 2.0, 3.0, 3.0]);
-        assert_eq!(five, (ObserveVerdict::Faster, Some(0.5), Some(126)));
+    fn four_runs_of_each_are_too_few() {
+        assert_eq!(verdict(&[1.0], &[9.0]), (ObserveVerdict::TooFew, None));
+        let four = verdict(&[1.0, 2.0, 2.5, 3.0], &[4.0, 5.0, 6.0, 7.0]);
+        assert_eq!(four, (ObserveVerdict::TooFew, None));
+        let five = verdict(&[4.0, 4.1, 4.2, 4.3, 4.4], &[1.0, 1.0, 2.1, 3.0, 3.0]);
+        assert_eq!(five, (ObserveVerdict::Faster, Some(0.5)));
     }
 
     #[test]
-    fn the_chance_is_counted() {
-        // 10 choose 5 is 252, 7 choose 2 is 21
-        assert_eq!(chance_one_in(5, 5), 126);
-        assert_eq!((chance_one_in(2, 5), chance_one_in(5, 2)), (10, 10));
-        assert_eq!(chance_one_in(1_000, 1_000), 1_000_000);
-    }
-
-    #[test]
-    fn other_work_is_not_compared() {
+    fn other_work_is_not_compared_nor_what_was_not_recorded() {
         let modes = [
-            mode("none", &[1.0; 5]),
-            mode("markers", &[2.0; 5]),
-            mode("profiler", &[]),
+            mode("none", &[1.0, 1.1, 1.2, 1.3, 1.4]),
+            mode("markers", &[2.0, 2.1, 2.2, 2.3, 2.4]),
+            mode("profiler", &[3.0, 3.1, 3.2, 3.3, 3.4]),
         ];
-        let found = compare(&modes, true);
+        let found = compare(&modes, true, &["profiler"]);
         let pairs: Vec<_> = found
             .iter()
             .map(|c| (c.from.as_str(), c.to.as_str(), c.verdict))
@@ -167,12 +163,12 @@ mod tests {
             pairs,
             [
                 ("none", "markers", ObserveVerdict::Slower),
-                ("none", "profiler", ObserveVerdict::NotComparable),
-                ("markers", "profiler", ObserveVerdict::NotComparable),
+                ("none", "profiler", ObserveVerdict::NotRecorded),
+                ("markers", "profiler", ObserveVerdict::NotRecorded),
             ]
         );
-        let different = compare(&modes[..2], false);
+        let different = compare(&modes[..2], false, &[]);
         assert_eq!(different[0].verdict, ObserveVerdict::NotComparable);
-        assert_eq!(different[0].ratio, None);
+        assert_eq!((different[0].ratio, different[0].probability), (None, None));
     }
 }

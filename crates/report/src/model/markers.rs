@@ -28,6 +28,43 @@ pub struct MarkerReport {
     pub out_of_order: Vec<MarkerGroup>,
 }
 
+/// What was asked for of markers, and what the recording has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct MarkerCheck {
+    /// The provider that was asked for.
+    pub provider: String,
+    /// The stages that each operation should have, when they were given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected: Option<Vec<String>>,
+    /// Whether all that was asked for is there, and every operation has the stages that it should have.
+    pub as_asked: bool,
+    /// The sequences that operations have, the most frequent first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sequences: Vec<MarkerSequence>,
+    /// Events that were asked for and are not in the recording.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub absent_events: Vec<String>,
+    /// All events of the provider by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub seen: BTreeMap<String, u64>,
+    /// The providers that the recording has, when it has no event of the one that was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub providers: Vec<String>,
+}
+
+/// A sequence of stages.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct MarkerSequence {
+    /// The stages in their order, the first 32.
+    pub stages: Vec<String>,
+    /// How many operations have it.
+    pub count: u64,
+}
+
 /// An operation whose markers are not in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -94,6 +131,9 @@ pub struct TplChain {
     pub count: u64,
     /// Operations, innermost first; a task that is no operation is `task`, a blocked thread `thread` with its id.
     pub names: Vec<String>,
+    /// The same with the names of methods, as far as the recording has them: `Program.Load` for `Async: <Load>d__8`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub methods: Vec<String>,
     /// Operations further out that are not in `names`.
     #[serde(skip_serializing_if = "is_zero")]
     pub names_left_out: u64,

@@ -29,7 +29,9 @@ pub use kinds::{
     CollectionStage, CompleterKind, Confidence, DumpFormat, FindingKind, FrameKind, FrameStanding,
     LeafKind, RootKind, Severity, VerdictState,
 };
-pub use markers::{MarkerEvent, MarkerGroup, MarkerReport, TplChain, TplReport};
+pub use markers::{
+    MarkerCheck, MarkerEvent, MarkerGroup, MarkerReport, MarkerSequence, TplChain, TplReport,
+};
 pub use observe::{
     ObserveComparison, ObserveMode, ObserveReport, ObserveResult, ObserveTimer, ObserveValue,
     ObserveVerdict,

@@ -2,6 +2,7 @@
 
 use super::{Gap, SCHEMA_VERSION, is_zero};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// What recording a program costs, by its own timer, in fresh processes without and with a collector.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,9 +25,12 @@ pub struct ObserveReport {
     /// Processors that the experiment could use; 0 when unknown.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub processors: u64,
-    /// How often each mode was run.
+    /// How often each mode was run, besides a round that does not count.
     #[serde(default)]
     pub rounds: u64,
+    /// With what number the orders by chance began.
+    #[serde(default)]
+    pub seed: u64,
     /// What the times are.
     #[serde(default)]
     pub timer: ObserveTimer,
@@ -54,6 +58,7 @@ impl Default for ObserveReport {
             arch: String::new(),
             processors: 0,
             rounds: 0,
+            seed: 0,
             timer: ObserveTimer::default(),
             result: ObserveResult::default(),
             modes: Vec::new(),
@@ -122,6 +127,18 @@ pub struct ObserveMode {
     /// Bytes of the recordings, in the order of the rounds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bytes: Vec<u64>,
+    /// Events of the recordings, in the order of the rounds.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<u64>,
+    /// Records of the async profiler in them (mode `profiler`).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub records: Vec<u64>,
+    /// Events that were lost.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lost_events: Vec<u64>,
+    /// How many recordings have which verdict (mode `profiler`).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub verdicts: BTreeMap<String, u64>,
 }
 
 /// What follows from the times of two modes.
@@ -138,10 +155,9 @@ pub struct ObserveComparison {
     /// How many times as long the median of `to` is; only when the verdict allows to say it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
-    /// One in how many such experiments would keep the ranges apart by chance, were there no difference; only when they
-    /// are apart.
+    /// How often ranks would be as unequal if there were no difference, from 0 to 1, by the exact rank test.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub chance_one_in: Option<u64>,
+    pub probability: Option<f64>,
 }
 
 /// What can be said of the times of two modes.
@@ -152,12 +168,14 @@ pub enum ObserveVerdict {
     /// A mode has no times, or the results differ: these are not times of the same work.
     #[default]
     NotComparable,
-    /// The ranges overlap: no difference follows, and no percentage.
-    Overlap,
-    /// The ranges are apart, but so few runs are apart by chance too often.
+    /// The recordings of the second mode hold nothing: what recording costs does not follow.
+    NotRecorded,
+    /// The ranks are as unequal by chance too often: no difference is shown, and no percentage follows.
+    NoneShown,
+    /// So few runs cannot show a difference, whatever their times.
     TooFew,
-    /// Every run of the second mode took longer.
+    /// Runs of the second mode took longer.
     Slower,
-    /// Every run of the second mode took less time.
+    /// Runs of the second mode took less time.
     Faster,
 }

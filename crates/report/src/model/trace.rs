@@ -1,8 +1,8 @@
 //! What a recording of the async profiler says. The keys are those of the contract; chains use the words of dumps.
 
 use super::{
-    Address, AtHorizon, ChainStanding, FrameKind, MarkerReport, SCHEMA_VERSION, Tool, TplReport,
-    TraceHorizon, TraceJoin, Waiting, is_zero,
+    Address, AtHorizon, ChainStanding, FrameKind, MarkerCheck, MarkerReport, SCHEMA_VERSION, Tool,
+    TplReport, TraceHorizon, TraceJoin, Waiting, is_zero,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -56,6 +56,9 @@ pub struct TraceReport {
     /// The application's operations, when markers were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub markers: Option<MarkerReport>,
+    /// What was asked for of them, and what the recording has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub marker_check: Option<MarkerCheck>,
     /// A dump of the process, put together with the recording, when one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub join: Option<TraceJoin>,
@@ -82,6 +85,7 @@ impl Default for TraceReport {
             async_profile: None,
             tpl: None,
             markers: None,
+            marker_check: None,
             join: None,
             does_not_show: Vec::new(),
         }

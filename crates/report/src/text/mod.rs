@@ -16,7 +16,7 @@ mod table;
 mod trace;
 mod tree;
 mod views;
-mod words;
+pub(crate) mod words;
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 use super::page::Page;
 use super::style::Role;
 use super::table::{Column, Table};
-use super::words::{bytes, several};
+use super::words::{bytes, count, several};
 use super::{TextOptions, closing};
 use crate::{ObserveComparison, ObserveMode, ObserveReport, ObserveTimer, ObserveVerdict};
 
@@ -52,7 +52,11 @@ fn header(page: &mut Page<'_>, report: &ObserveReport) {
     if report.processors > 0 {
         parts.push(several(report.processors, "processor"));
     }
-    parts.push(several(report.rounds, "round"));
+    parts.push(format!(
+        "{} in an order by chance (seed {}), after one that does not count",
+        several(report.rounds, "round"),
+        report.seed
+    ));
     parts.push(match &report.timer {
         ObserveTimer::Program(name) => format!("times: {name} of the program"),
         ObserveTimer::Outside => {
@@ -72,6 +76,7 @@ fn modes(page: &mut Page<'_>, report: &ObserveReport) {
         Column::left("min to max"),
         Column::right("runs"),
         Column::left("file"),
+        Column::left("recorded"),
     ]);
     for mode in &report.modes {
         table.row(vec![
@@ -80,6 +85,7 @@ fn modes(page: &mut Page<'_>, report: &ObserveReport) {
             range(mode),
             mode.milliseconds.len().to_string(),
             sizes(&mode.bytes),
+            recorded(mode),
         ]);
     }
     table.write(page, "");
@@ -88,6 +94,37 @@ fn modes(page: &mut Page<'_>, report: &ObserveReport) {
         let spans = [page.span(Role::Dim, text)];
         page.line("", "  ", &spans);
     }
+}
+
+/// `1,805 records, 0 lost, BOUNDED`.
+fn recorded(mode: &ObserveMode) -> String {
+    let span = |all: &[u64]| match (all.iter().min(), all.iter().max()) {
+        (Some(min), Some(max)) if min == max => count(*min),
+        (Some(min), Some(max)) => format!("{} to {}", count(*min), count(*max)),
+        _ => String::new(),
+    };
+    if mode.events.is_empty() {
+        return String::new();
+    }
+    let what = if mode.records.is_empty() {
+        format!("{} events", span(&mode.events))
+    } else {
+        format!("{} records", span(&mode.records))
+    };
+    let lost = mode
+        .lost_events
+        .iter()
+        .fold(0_u64, |sum, n| sum.saturating_add(*n));
+    let mut parts = vec![what, format!("{} lost", count(lost))];
+    let verdicts = mode
+        .verdicts
+        .iter()
+        .map(|(verdict, runs)| match mode.verdicts.len() {
+            1 => verdict.clone(),
+            _ => format!("{runs} {verdict}"),
+        });
+    parts.extend(verdicts);
+    parts.join(", ")
 }
 
 fn milliseconds(value: f64) -> String {
@@ -148,22 +185,21 @@ fn sentence(report: &ObserveReport, comparison: &ObserveComparison) -> String {
         let range = |name| of(name).map(range).unwrap_or_default();
         format!("{} and {} ms", range(from), range(to))
     };
-    let chance = comparison.chance_one_in.unwrap_or(1);
+    let p = comparison.probability.unwrap_or(1.0);
     match comparison.verdict {
         ObserveVerdict::NotComparable => {
             format!("{from} and {to}: these are not times of the same work; nothing follows.")
         }
-        ObserveVerdict::Overlap => format!(
-            "{from} and {to}: the ranges overlap ({}); no difference follows from these runs, and no percentage.",
-            ranges()
+        ObserveVerdict::NotRecorded => format!(
+            "{from} and {to}: recordings of {to} hold no chain, so that what recording them costs does not follow."
         ),
-        ObserveVerdict::TooFew if chance <= 1 => format!(
-            "{from} and {to}: one run of a mode is always apart from the others ({}); nothing follows.",
-            ranges()
+        ObserveVerdict::NoneShown => format!(
+            "{from} and {to}: no difference is shown ({}; ranks as unequal come up {} without one), and no percentage.",
+            ranges(),
+            often(p)
         ),
         ObserveVerdict::TooFew => format!(
-            "{from} and {to}: the ranges are apart ({}), but with so few runs that happens in 1 of {chance} experiments \
-             without any difference; no percentage follows.",
+            "{from} and {to}: so few runs cannot show a difference ({}); run 5 rounds or more.",
             ranges()
         ),
         ObserveVerdict::Slower | ObserveVerdict::Faster => {
@@ -176,10 +212,21 @@ fn sentence(report: &ObserveReport, comparison: &ObserveComparison) -> String {
                 format!("; the median of {to} is {r:.2} times that of {from}")
             });
             format!(
-                "{from} and {to}: every run of {to} took {word} ({}){ratio}. Without any difference that happens in 1 of \
-                 {chance} experiments.",
-                ranges()
+                "{from} and {to}: runs of {to} took {word} ({}){ratio}. Without any difference ranks as unequal come up {}.",
+                ranges(),
+                often(p)
             )
         }
+    }
+}
+
+/// A probability as people say it.
+fn often(p: f64) -> String {
+    if p >= 0.1 {
+        format!("in {:.0} of 100 experiments", p * 100.0)
+    } else {
+        // saturates; no experiment of so many rounds is run
+        let one_in = (1.0 / p.max(1e-9)).round() as u64;
+        format!("in 1 of {} experiments", count(one_in))
     }
 }

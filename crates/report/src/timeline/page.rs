@@ -1,181 +1,190 @@
-//! How a time line is drawn.
+//! How a time line becomes a page.
 
-use super::{Timeline, TimelineOperation, TimelineSpan};
+use super::encode::{near, numbers, rising, runs};
+use super::{Timeline, TimelineOperation, TimelineState};
+use crate::ChainStanding;
 use crate::text::printable;
+use crate::text::words::{count, several};
 use std::fmt::Write;
 
-/// Height of a row, in the units of the figures and in pixels; the style sheet has it, too.
-const ROW: usize = 18;
-/// Width of the figures in their units. Small: browsers draw lines wrongly whose coordinates reach 2^25.
-const WIDTH: u64 = 1_000_000;
-/// Distance of a bar from the row's edges.
-const MARGIN: usize = 4;
-
-/// A whole page: works from a file, fetches nothing, and shows all of its facts without scripts, too.
+/// A whole page: works from a file and fetches nothing. Its figures are drawn by its script, at whatever scale is asked
+/// for; without scripts it says what it would show.
 #[must_use]
 pub fn timeline_html(line: &Timeline) -> String {
     let mut out = String::new();
     let file = escaped(&line.file);
-    let end = line.end.max(1);
     let _ = write!(
         out,
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n\
-         <title>{file}: time line</title>\n<style>\n{}</style>\n</head>\n<body data-end=\"{end}\">\n\
-         <h1>{file}</h1>\n<p>{}</p>\n<p>{}</p>\n<div id=\"scale\">0 to {}</div>\n",
+         <title>{file}: time line</title>\n<style>\n{}</style>\n</head>\n<body>\n\
+         <header>\n<h1>{file}</h1>\n<p>{}</p>\n<p class=\"dim\">{}</p>\n\
+         <noscript><p>The figures are drawn by a script of this page, and scripts are off.</p></noscript>\n</header>\n",
         include_str!("page.css"),
         escaped(&line.verdict),
-        escaped(&left_out(line)),
-        milliseconds(end),
+        escaped(&about(line)),
     );
-    threads(&mut out, line, end);
-    operations(&mut out, line, end);
+    out.push_str(
+        "<main>\n<section>\n<div id=\"tools\">\n\
+         <button id=\"in\" title=\"+\">zoom in</button><button id=\"out\" title=\"-\">zoom out</button>\
+         <button id=\"left\" title=\"arrow left\" aria-label=\"earlier\">&#8592;</button>\
+         <button id=\"right\" title=\"arrow right\" aria-label=\"later\">&#8594;</button>\
+         <button id=\"all\" title=\"0\">all</button>\n\
+         <input id=\"search\" type=\"search\" placeholder=\"method, #number or state ( / )\" aria-label=\"search operations\">\n\
+         <select id=\"only\" aria-label=\"which operations\"><option value=\"\">all operations</option>\
+         <option value=\"open\">not ended</option><option value=\"proved\">not ended, proved</option></select>\n\
+         <span id=\"found\" class=\"dim\"></span>\n</div>\n<canvas id=\"axis\"></canvas>\n\
+         <h2>Threads</h2>\n<canvas id=\"threads\"></canvas>\n<h2>Operations</h2>\n\
+         <div id=\"room\"><canvas id=\"rows\"></canvas></div>\n</section>\n\
+         <aside><div id=\"detail\" aria-live=\"polite\"></div></aside>\n</main>\n",
+    );
+    columns(&mut out, line);
     let _ = write!(
         out,
-        "<h2>Details</h2>\n<div id=\"detail\">click a bar; the wheel zooms, dragging moves</div>\n<script>\n{}</script>\n</body>\n</html>\n",
+        "<script>\n{}</script>\n</body>\n</html>\n",
         include_str!("page.js")
     );
     out
 }
 
-fn left_out(line: &Timeline) -> String {
+/// What is shown, how, and what is not.
+fn about(line: &Timeline) -> String {
+    let spans = (line.spans.len() as u64).saturating_add(line.added_up);
     let mut text = format!(
-        "{} threads, {} operations, {} activations. A bar is a time between a resumption and the next suspension or end \
-         as the records tell it, not time on a processor.",
-        line.threads.len(),
-        line.operations.len(),
-        line.spans.len()
+        "{}, {}, {}. A bar is a time between a resumption and the next suspension or end as the records tell it, not time on \
+         a processor; where bars are thinner than a pixel, the darker it is the more of it was busy. Behind the horizon \
+         (shaded) records may be missing. Ctrl and the wheel zoom, dragging moves, a click shows details.",
+        several(line.threads.len() as u64, "thread"),
+        several(
+            (line.operations.len() as u64).saturating_add(line.operations_left_out),
+            "operation"
+        ),
+        several(spans, "activation"),
     );
-    if line.spans_left_out > 0 || line.operations_left_out > 0 {
+    if line.added_up > 0 {
         let _ = write!(
             text,
-            " Left out: {} activations and {} operations.",
-            line.spans_left_out, line.operations_left_out
+            " {} shorter than {} are only in the shade of their threads.",
+            several(line.added_up, "activation"),
+            time(line.shortest)
+        );
+    }
+    if line.operations_left_out > 0 {
+        let _ = write!(
+            text,
+            " {} are not listed.",
+            several(line.operations_left_out, "ended operation")
+        );
+    }
+    if !line.lost.is_empty() {
+        let _ = write!(
+            text,
+            " Events are missing in {} (red).",
+            several(line.lost.len() as u64, "place")
+        );
+    }
+    if line.markers_left_out > 0 {
+        let _ = write!(
+            text,
+            " {} markers are left out.",
+            count(line.markers_left_out)
         );
     }
     text
 }
 
-fn threads(out: &mut String, line: &Timeline, end: u64) {
-    out.push_str("<h2>Threads</h2>\n<div class=\"rows\">\n<ol>\n");
-    for thread in &line.threads {
-        let _ = writeln!(out, "<li>thread {thread}</li>");
-    }
-    out.push_str("</ol>\n");
-    open_figure(out, line.threads.len());
-    for span in &line.spans {
-        let operation = span.operation.and_then(|i| line.operations.get(i));
-        let name = operation.map_or("an operation that is not listed", |o| o.name.as_str());
-        bar(out, span.thread, span, end, name);
-    }
-    out.push_str("</svg>\n</div>\n");
-}
-
-fn operations(out: &mut String, line: &Timeline, end: u64) {
-    out.push_str("<h2>Operations</h2>\n<div class=\"rows\">\n<ol>\n");
-    for operation in &line.operations {
-        let class = if operation.open {
-            " class=\"open\""
-        } else {
-            ""
-        };
-        let text = escaped(&label(operation));
-        let _ = writeln!(out, "<li{class} title=\"{text}\">{text}</li>");
-    }
-    out.push_str("</ol>\n");
-    open_figure(out, line.operations.len());
-    for (row, operation) in line.operations.iter().enumerate() {
-        life(out, row, operation, end);
-    }
-    for span in &line.spans {
-        if let Some((row, operation)) = span
-            .operation
-            .and_then(|i| Some((i, line.operations.get(i)?)))
-        {
-            bar(out, row, span, end, &operation.name);
-        }
-    }
-    out.push_str("</svg>\n</div>\n");
-}
-
-fn open_figure(out: &mut String, rows: usize) {
-    let height = rows.max(1).saturating_mul(ROW);
+/// The data: a small object, then a column for each fact of operations and activations.
+fn columns(out: &mut String, line: &Timeline) {
+    let data = object(line);
     let _ = writeln!(
         out,
-        "<svg viewBox=\"0 0 {WIDTH} {height}\" preserveAspectRatio=\"none\" style=\"height:{height}px\">"
+        "<script type=\"application/json\" id=\"data\">{}</script>",
+        data.to_string().replace('<', "\\u003c")
     );
-}
-
-/// A time as a place in a figure, exact to a thousandth of a unit.
-fn place(at: u64, end: u64) -> String {
-    let thousandths = u128::from(at.min(end))
-        .saturating_mul(u128::from(WIDTH).saturating_mul(1000))
-        .checked_div(end.into())
-        .unwrap_or(0);
-    format!("{}.{:03}", thousandths / 1000, thousandths % 1000)
-}
-
-fn label(operation: &TimelineOperation) -> String {
-    let mut text = format!("{} {}", operation.name, operation.state);
-    if !operation.frames.is_empty() {
-        let _ = write!(text, ": {}", operation.frames.join(" < "));
+    let mut column = |name: &str, text: String| {
+        let _ = writeln!(
+            out,
+            "<script type=\"text/plain\" id=\"{name}\">{text}</script>"
+        );
+    };
+    let end = line.end;
+    let life = |o: &TimelineOperation| o.ended.unwrap_or(end).saturating_sub(o.from);
+    let place = |p: Option<u32>| p.map_or(0, |p| u64::from(p).saturating_add(1));
+    let operations = || line.operations.iter();
+    column("op-id", near(operations().map(|o| o.id)));
+    column("op-kind", numbers(operations().map(kind)));
+    column("op-from", near(operations().map(|o| o.from.min(end))));
+    column("op-life", numbers(operations().map(life)));
+    column("op-parent", numbers(operations().map(|o| place(o.parent))));
+    column("op-stack", numbers(operations().map(|o| place(o.stack))));
+    column("op-runs", numbers(operations().map(|o| o.activations)));
+    column("op-busy", numbers(operations().map(|o| o.busy)));
+    let mut order: Vec<_> = line.spans.iter().collect();
+    order.sort_by_key(|s| s.from);
+    let spans = || order.iter();
+    column("sp-from", rising(spans().map(|s| s.from.min(end))));
+    let long = |s: &super::TimelineSpan| s.to.unwrap_or(end).min(end).saturating_sub(s.from);
+    column("sp-long", numbers(spans().map(|s| long(s))));
+    column("sp-thread", numbers(spans().map(|s| s.thread.into())));
+    column("sp-op", numbers(spans().map(|s| place(s.operation))));
+    column("sp-how", numbers(spans().map(|s| s.outcome as u64)));
+    column("sp-batch", near(spans().map(|s| s.batch)));
+    column("sp-index", numbers(spans().map(|s| s.index.into())));
+    for (index, thread) in line.threads.iter().enumerate() {
+        column(&format!("bins-{index}"), runs(&thread.busy));
     }
-    text
 }
 
-/// The line from an operation's creation to its end.
-fn life(out: &mut String, row: usize, operation: &TimelineOperation, end: u64) {
-    let from = operation.from.min(end);
-    let to = operation.ended.unwrap_or(end).clamp(from, end);
-    let middle = row.saturating_mul(ROW).saturating_add(ROW / 2);
-    let how = if operation.is_created {
-        "created"
-    } else {
-        "first seen"
+/// Family, state, standing and two facts of an operation in one number.
+fn kind(o: &TimelineOperation) -> u64 {
+    let standing = match o.standing {
+        ChainStanding::Proved => 0,
+        ChainStanding::Likely => 1,
+        ChainStanding::Unknown => 2,
     };
-    let created = format!("{how} at {}", milliseconds(operation.from));
-    let ended = match operation.ended {
-        Some(at) => format!("ended at {}", milliseconds(at)),
-        None => "not ended in the recording".to_owned(),
-    };
-    let title = escaped(&format!("{}; {created}; {ended}", label(operation)));
-    let (from, to) = (place(from, end), place(to, end));
-    let _ = writeln!(
-        out,
-        "<line x1=\"{from}\" x2=\"{to}\" y1=\"{middle}\" y2=\"{middle}\"><title>{title}</title></line>"
-    );
+    u64::from(o.state_machine)
+        | ((o.state as u64) << 1)
+        | (standing << 4)
+        | (u64::from(o.is_created) << 6)
+        | (u64::from(o.ended.is_none()) << 7)
 }
 
-/// An activation's bar; one without an end reaches to the end of the recording.
-fn bar(out: &mut String, row: usize, span: &TimelineSpan, end: u64, name: &str) {
-    let from = span.from.min(end);
-    let width = span.to.unwrap_or(end).clamp(from, end).saturating_sub(from);
-    let top = row.saturating_mul(ROW).saturating_add(MARGIN);
-    let height = ROW.saturating_sub(MARGIN.saturating_mul(2));
-    let class = if span.to.is_none() {
-        " class=\"open\""
-    } else {
-        ""
-    };
-    let until = span
-        .to
-        .map_or_else(|| "an end that is not recorded".to_owned(), milliseconds);
-    let title = escaped(&format!(
-        "{name}: {} to {until}, {}; {}",
-        milliseconds(span.from),
-        span.outcome,
-        span.evidence
-    ));
-    let (from, width) = (place(from, end), place(width, end));
-    let _ = writeln!(
-        out,
-        "<rect{class} x=\"{from}\" y=\"{top}\" width=\"{width}\" height=\"{height}\"><title>{title}</title></rect>"
-    );
+fn object(line: &Timeline) -> serde_json::Value {
+    let clean = |text: &String| printable(text);
+    let words = TimelineState::ALL.map(TimelineState::text);
+    let outcomes = TimelineState::ALL.map(|state| match state {
+        TimelineState::Running => "still running",
+        other => other.text(),
+    });
+    let end = line.end.max(1);
+    let longest = line
+        .spans
+        .iter()
+        .map(|s| s.to.unwrap_or(end).saturating_sub(s.from));
+    let thread = |t: Option<u32>| t.map_or(-1, i64::from);
+    serde_json::json!({
+        "end": end,
+        "horizon": line.horizon,
+        "likely": line.likely_horizon,
+        "lost": line.lost,
+        "threads": line.threads.iter().map(|t| t.os_thread).collect::<Vec<_>>(),
+        "names": line.names.iter().map(clean).collect::<Vec<_>>(),
+        "stacks": line.stacks,
+        "states": words,
+        "outcomes": outcomes,
+        "binned": line.added_up,
+        "longest": longest.max().unwrap_or(0),
+        "markers": line.markers.iter().map(|m| (m.at, thread(m.thread), clean(&m.text))).collect::<Vec<_>>(),
+    })
 }
 
-fn milliseconds(ns: u64) -> String {
-    let (whole, rest) = (ns / 1_000_000, ns % 1_000_000 / 1_000);
-    format!("{whole}.{rest:03} ms")
+fn time(ns: u64) -> String {
+    match ns {
+        0..1_000 => format!("{ns} ns"),
+        1_000..1_000_000 => format!("{}.{:03} µs", ns / 1_000, ns % 1_000),
+        _ => format!("{}.{:03} ms", ns / 1_000_000, ns % 1_000_000 / 1_000),
+    }
 }
 
 /// Text of the trace, harmless inside elements and quoted attributes.
@@ -195,72 +204,4 @@ fn escaped(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sample() -> Timeline {
-        Timeline {
-            file: "a<b>.nettrace".into(),
-            verdict: "BOUNDED".into(),
-            end: 2_000_000,
-            threads: vec![77],
-            operations: vec![TimelineOperation {
-                name: "runtime-async 3".into(),
-                frames: vec!["0x0".into(), "A.B<\"&'>".into()],
-                state: "suspended".into(),
-                open: true,
-                from: 500_000,
-                is_created: true,
-                ended: None,
-            }],
-            spans: vec![
-                TimelineSpan {
-                    thread: 0,
-                    operation: Some(0),
-                    from: 600_000,
-                    to: Some(700_000),
-                    outcome: "suspended".into(),
-                    evidence: "records 1:2 to 1:5".into(),
-                },
-                TimelineSpan {
-                    thread: 0,
-                    operation: None,
-                    from: 1_900_000,
-                    ..TimelineSpan::default()
-                },
-            ],
-            spans_left_out: 4,
-            operations_left_out: 2,
-        }
-    }
-
-    #[test]
-    fn a_page_has_a_row_for_each_and_a_bar_for_each_activation_in_both_figures() {
-        let page = timeline_html(&sample());
-        assert_eq!(page.matches("<rect").count(), 3);
-        assert_eq!(page.matches("<line x1").count(), 1);
-        assert!(page.contains(r#"<rect x="300000.000" y="4" width="50000.000" height="10">"#));
-        assert!(page.contains(r#"<rect class="open" x="950000.000" y="4" width="50000.000""#));
-        assert!(page.contains("Left out: 4 activations and 2 operations."));
-        assert!(
-            page.contains("runtime-async 3: 0.600 ms to 0.700 ms, suspended; records 1:2 to 1:5")
-        );
-    }
-
-    #[test]
-    fn names_of_the_trace_stay_text() {
-        let mut line = sample();
-        line.file = "</title><script>alert(1)</script>".into();
-        let page = timeline_html(&line);
-        assert_eq!(page.matches("<script>").count(), 1);
-        assert!(page.contains("A.B&lt;&quot;&amp;&#39;&gt;"));
-    }
-
-    #[test]
-    fn times_beyond_the_end_stay_inside_the_figure() {
-        let mut line = sample();
-        line.end = 0;
-        let page = timeline_html(&line);
-        assert!(page.contains(r#"x="1000000.000" y="4" width="0.000""#));
-    }
-}
+mod tests;

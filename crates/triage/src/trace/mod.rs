@@ -1,6 +1,7 @@
 //! Recordings of the async profiler: read, followed, judged, and told in the words of the report.
 
 mod chains;
+mod export;
 mod figures;
 mod join;
 mod names;
@@ -10,11 +11,12 @@ mod session;
 mod time;
 mod timeline;
 
+pub use export::{ExportFormat, export};
 pub use join::DumpSide;
 pub use records::records;
 pub use timeline::timeline;
 
-use asynctriage_async_trace::markers::{MarkerRecording, Markers};
+use asynctriage_async_trace::markers::{Key, Marker, MarkerRecording, Markers};
 use asynctriage_async_trace::tpl::{Tpl, TplRecording};
 use asynctriage_async_trace::{
     AsyncTrace, Clock, Container, EVENT, Horizon, Judgement, Outer, PREVIEW_PROVIDER, PROVIDER,
@@ -26,7 +28,7 @@ use asynctriage_report as report;
 use time::Times;
 
 #[doc(no_inline)]
-pub use asynctriage_async_trace::markers::MarkerSpec;
+pub use asynctriage_async_trace::markers::{MarkerSpec, Stage};
 #[doc(no_inline)]
 pub use asynctriage_nettrace::Error as TraceError;
 
@@ -37,6 +39,8 @@ pub struct TraceOptions {
     pub members: usize,
     /// Which events of the application are its markers, and what they mean.
     pub markers: Option<MarkerSpec>,
+    /// The stages that each operation should have.
+    pub expect: Option<Vec<Stage>>,
     /// The file was packed, and fails the checks of its packing.
     pub packed_fault: bool,
 }
@@ -46,6 +50,7 @@ impl Default for TraceOptions {
         Self {
             members: 5,
             markers: None,
+            expect: None,
             packed_fault: false,
         }
     }
@@ -98,7 +103,8 @@ fn scan<'a>(
     let trace = Trace::open(file)?;
     let mut methods = Methods::default();
     let mut tpl = TplRecording::new();
-    let mut markers = options.markers.clone().map(MarkerRecording::new);
+    let markers = options.markers.clone().map(MarkerRecording::new);
+    let mut markers = markers.map(|m| m.expecting(options.expect.clone()));
     let (mut end, mut events) = (None, trace.events());
     let mut ends = session::Ends::default();
     for event in &mut events {
@@ -120,6 +126,7 @@ fn scan<'a>(
         end,
         ends,
         tpl: (!tpl.is_empty()).then(|| tpl.finish()),
+        marked: markers.as_ref().map_or_else(Vec::new, marked),
         markers: markers.map(MarkerRecording::finish),
     };
     Ok((read, recording))
@@ -138,6 +145,18 @@ struct Read {
     ends: session::Ends,
     tpl: Option<Tpl>,
     markers: Option<Markers>,
+    /// The first of them one by one.
+    marked: Vec<(Key, Marker)>,
+}
+
+/// Markers that are kept one by one, for the time line.
+const MAX_MARKED: usize = 1 << 18;
+
+fn marked(markers: &MarkerRecording) -> Vec<(Key, Marker)> {
+    let all = markers.all().take(MAX_MARKED);
+    let mut all: Vec<_> = all.map(|(key, marker)| (key.clone(), *marker)).collect();
+    all.sort_by_key(|(_, marker)| marker.time);
+    all
 }
 
 /// Takes an event of the async profiler; `false` when it is another.
@@ -185,7 +204,7 @@ fn report(
             .iter()
             .map(|(flag, _)| flag.to_string())
             .collect(),
-        completeness: completeness(&judgement, &times),
+        completeness: completeness(&judgement, read.ends.major(), &times),
         chains,
         container: figures::container(&read.header, &read.summary, &times),
         events_by_provider: read.summary.events_by_provider.clone(),
@@ -196,8 +215,10 @@ fn report(
         tpl: read
             .tpl
             .as_ref()
-            .map(|tpl| others::tpl(tpl, container(read), &times)),
+            .map(|tpl| others::tpl(tpl, &read.methods, container(read), &times)),
         markers: read.markers.as_ref().map(others::markers),
+        marker_check: (read.markers.as_ref().zip(options.markers.as_ref()))
+            .map(|(markers, spec)| others::marker_check(markers, spec, options, &read.summary)),
         join: joined.map(|joined| joined.report),
         does_not_show: DOES_NOT_SHOW.map(str::to_owned).to_vec(),
         ..report::TraceReport::default()
@@ -242,7 +263,7 @@ fn verdict(judgement: &Judgement) -> report::TraceVerdict {
     }
 }
 
-fn completeness(judgement: &Judgement, times: &Times) -> report::Completeness {
+fn completeness(judgement: &Judgement, major: Option<u16>, times: &Times) -> report::Completeness {
     let flags = judgement
         .flags
         .iter()
@@ -255,7 +276,7 @@ fn completeness(judgement: &Judgement, times: &Times) -> report::Completeness {
     let horizons = &judgement.horizons;
     report::Completeness {
         text: words(judgement),
-        remedy: judgement.verdict.remedy().map(str::to_owned),
+        remedy: remedy(judgement, major),
         flags: flags.collect(),
         horizon: horizons.proved.map(|h| horizon(h, times)),
         likely_horizon: horizons.likely.map(|h| horizon(h, times)),
@@ -270,6 +291,21 @@ fn horizon(horizon: Horizon, times: &Times) -> report::TraceHorizon {
         seconds_before_end: times.until_end(horizon.time),
         why: horizon.why.to_owned(),
         ended_by: horizon.ended_by.map(str::to_owned),
+    }
+}
+
+/// The first version of the runtime with the async profiler.
+const PROFILED: u16 = 11;
+
+/// What makes the next recording say more, of this runtime.
+fn remedy(judgement: &Judgement, major: Option<u16>) -> Option<String> {
+    use asynctriage_async_trace::Verdict;
+    match (judgement.verdict, major) {
+        (Verdict::Empty, Some(major)) if major < PROFILED => Some(format!(
+            "the process runs .NET {major}, which has no async profiler: take a dump (runbook capture), or record the events of \
+             its tasks (collect --tpl), which cost much"
+        )),
+        (verdict, _) => verdict.remedy().map(str::to_owned),
     }
 }
 

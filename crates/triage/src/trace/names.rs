@@ -101,6 +101,56 @@ fn is_framework(methods: &MethodRanges, address: u64) -> bool {
         })
 }
 
+/// Methods by the names of their state machines' types, as the task library's events tell them: `<Load>d__8` without the
+/// type around it.
+pub(super) struct StateMachines(FxHashMap<String, Option<String>>);
+
+impl StateMachines {
+    /// Those that the recording names.
+    pub(super) fn new(methods: &MethodRanges) -> Self {
+        let mut all: FxHashMap<String, Option<String>> = FxHashMap::default();
+        for method in methods.methods().ranges() {
+            if &*method.name != "MoveNext" {
+                continue;
+            }
+            let outer = method.namespace.split('[').next().unwrap_or_default();
+            let Some((_, machine)) = outer.rsplit_once('+').filter(|(_, m)| m.starts_with('<'))
+            else {
+                continue;
+            };
+            let name = csharp(&method.namespace, &method.name);
+            // several types may have a method of one name: then it is none of them
+            all.entry(machine.to_owned())
+                .and_modify(|known| {
+                    if known.as_ref().is_some_and(|known| *known != name) {
+                        *known = None;
+                    }
+                })
+                .or_insert(Some(name));
+        }
+        Self(all)
+    }
+
+    /// `Async: <Load>d__8` as the method's name: with its type where only one type has such a method, else alone.
+    pub(super) fn method(&self, operation: &str) -> String {
+        let Some(machine) = operation.strip_prefix("Async: ") else {
+            return operation.to_owned();
+        };
+        if let Some(Some(known)) = self.0.get(machine) {
+            return known.clone();
+        }
+        let inner = machine
+            .strip_prefix('<')
+            .and_then(|rest| rest.rsplit_once('>'));
+        match inner {
+            Some((method, rest)) if rest.starts_with("d__") && !method.is_empty() => {
+                method.to_owned()
+            }
+            _ => machine.to_owned(),
+        }
+    }
+}
+
 /// Names of the joined dump for what the file cannot name.
 pub(super) fn complete(chains: &mut [report::TraceChain], names: &FxHashMap<u64, DispatcherFrame>) {
     let frames = chains.iter_mut().filter_map(|chain| chain.frames.as_mut());

@@ -1,9 +1,13 @@
 //! Other events of a recording: markers of the application, waits of the task library.
 
+use super::TraceOptions;
+use super::names::StateMachines;
 use super::time::Times;
 use asynctriage_async_trace::Container;
-use asynctriage_async_trace::markers::{Key, Markers, OutOfOrder};
+use asynctriage_async_trace::markers::{Key, MarkerSpec, Markers, OutOfOrder, Stage};
 use asynctriage_async_trace::tpl::{PendingChain, Tpl};
+use asynctriage_nettrace::Summary;
+use asynctriage_nettrace::runtime::MethodRanges;
 use asynctriage_report as report;
 
 pub(super) fn markers(markers: &Markers) -> report::MarkerReport {
@@ -15,6 +19,37 @@ pub(super) fn markers(markers: &Markers) -> report::MarkerReport {
         without_key: markers.without_key,
         dropped: markers.dropped,
         out_of_order: markers.out_of_order.iter().map(group).collect(),
+    }
+}
+
+/// What was asked for of markers, and what there is.
+pub(super) fn marker_check(
+    markers: &Markers,
+    spec: &MarkerSpec,
+    options: &TraceOptions,
+    summary: &Summary,
+) -> report::MarkerCheck {
+    let texts = |stages: &[Stage]| stages.iter().map(Stage::to_string).collect();
+    let is_absent = markers.seen.is_empty();
+    let sequences = markers.sequences.iter();
+    let in_order = options.expect.is_none() || markers.ordered == markers.groups;
+    report::MarkerCheck {
+        provider: spec.provider.clone(),
+        expected: options.expect.as_deref().map(texts),
+        as_asked: !is_absent && markers.absent.is_empty() && in_order,
+        sequences: sequences
+            .map(|(stages, count)| report::MarkerSequence {
+                stages: texts(stages),
+                count: *count,
+            })
+            .collect(),
+        absent_events: markers.absent.clone(),
+        seen: markers.seen.clone(),
+        providers: if is_absent {
+            summary.events_by_provider.keys().cloned().collect()
+        } else {
+            Vec::new()
+        },
     }
 }
 
@@ -36,7 +71,13 @@ fn group(group: &OutOfOrder) -> report::MarkerGroup {
 }
 
 /// What the task library's events say of waits.
-pub(super) fn tpl(tpl: &Tpl, container: Container, times: &Times) -> report::TplReport {
+pub(super) fn tpl(
+    tpl: &Tpl,
+    methods: &MethodRanges,
+    container: Container,
+    times: &Times,
+) -> report::TplReport {
+    let machines = StateMachines::new(methods);
     report::TplReport {
         unproven: unproven(container).filter(|_| tpl.pending_waits > 0),
         by_event: tpl.by_event.clone(),
@@ -45,7 +86,11 @@ pub(super) fn tpl(tpl: &Tpl, container: Container, times: &Times) -> report::Tpl
         pending_waits: tpl.pending_waits,
         without_wait: tpl.without_wait,
         undecoded: tpl.undecoded,
-        pending_chains_leaf_first: tpl.chains.iter().map(|c| chain(c, times)).collect(),
+        pending_chains_leaf_first: tpl
+            .chains
+            .iter()
+            .map(|c| chain(c, &machines, times))
+            .collect(),
         chains_left_out: tpl.more_chains,
     }
 }
@@ -63,11 +108,12 @@ fn unproven(container: Container) -> Option<String> {
     ))
 }
 
-fn chain(chain: &PendingChain, times: &Times) -> report::TplChain {
+fn chain(chain: &PendingChain, machines: &StateMachines, times: &Times) -> report::TplChain {
     let (first, last) = chain.since;
     report::TplChain {
         count: chain.count,
         names: chain.names.clone(),
+        methods: chain.names.iter().map(|n| machines.method(n)).collect(),
         names_left_out: chain.more_names,
         cycle: chain.cycle,
         leaves: chain.leaves.iter().map(|task| task.0).collect(),

@@ -3,7 +3,7 @@
 use super::{Read, container};
 use asynctriage_async_trace::Session;
 use asynctriage_nettrace::Event;
-use asynctriage_nettrace::runtime::RUNDOWN;
+use asynctriage_nettrace::runtime::{RUNDOWN, RuntimeEvent};
 
 /// The provider whose event is written into every session when one of the process ends (measured on .NET 11.0.0).
 const EVENT_PIPE: &str = "Microsoft-DotNETCore-EventPipe";
@@ -19,10 +19,25 @@ pub(super) struct Ends {
     sessions: Vec<u64>,
     /// The first event of the rundown.
     rundown: Option<u64>,
+    /// Version of the class libraries.
+    libraries: Option<[u16; 4]>,
 }
 
+/// The event by which the runtime tells what it is.
+const RUNTIME_INFORMATION: u32 = 187;
+
 impl Ends {
+    /// The runtime's major version, when the recording tells it.
+    pub(super) fn major(&self) -> Option<u16> {
+        self.libraries.map(|[major, ..]| major)
+    }
+
     pub(super) fn push(&mut self, event: &Event<'_>) {
+        if event.kind.id == RUNTIME_INFORMATION
+            && let Some(RuntimeEvent::Runtime(runtime)) = RuntimeEvent::decode(event)
+        {
+            self.libraries = Some(runtime.libraries);
+        }
         if event.kind.provider == RUNDOWN {
             let first = self.rundown.unwrap_or(event.timestamp);
             self.rundown = Some(first.min(event.timestamp));

@@ -29,7 +29,8 @@ pub fn trace(report: &TraceReport, options: &TextOptions) -> String {
         others::tpl(&mut page, tpl);
     }
     if let Some(markers) = &report.markers {
-        others::markers(&mut page, markers);
+        let check = report.marker_check.clone().unwrap_or_default();
+        others::markers(&mut page, markers, &check);
     }
     figures::section(&mut page, report);
     limits(&mut page, report);

@@ -4,14 +4,36 @@ use super::super::page::Page;
 use super::super::style::Role;
 use super::super::words::{count, several, verb};
 use super::precise;
-use crate::{MarkerGroup, MarkerReport, TplChain, TplReport};
+use crate::{MarkerCheck, MarkerGroup, MarkerReport, TplChain, TplReport};
 
 /// Operations of the application: how many are in order, and the first that are not.
-pub(super) fn markers(page: &mut Page<'_>, report: &MarkerReport) {
+pub(super) fn markers(page: &mut Page<'_>, report: &MarkerReport, check: &MarkerCheck) {
     page.heading(
         "Markers",
         "the application's own names of operations, not joined with any chain",
     );
+    // reports of before have no check
+    if check.seen.is_empty() && report.events == 0 {
+        let text = format!("no event of {}", check.provider);
+        page.line("  ", "    ", &[page.span(Role::Critical, text)]);
+        let text = format!("the recording has {}", check.providers.join(", "));
+        page.line("  ", "    ", &[page.span(Role::Plain, text)]);
+        return;
+    }
+    if !check.absent_events.is_empty() {
+        let text = format!("no event {}", check.absent_events.join(", "));
+        page.line("  ", "    ", &[page.span(Role::Critical, text)]);
+        let seen = check
+            .seen
+            .iter()
+            .map(|(name, n)| format!("{name} ({})", count(*n)));
+        let text = format!(
+            "{} has {}",
+            check.provider,
+            seen.collect::<Vec<_>>().join(", ")
+        );
+        page.line("  ", "    ", &[page.span(Role::Plain, text)]);
+    }
     let disordered = report.groups.saturating_sub(report.ordered);
     let mut parts = vec![format!(
         "{} of {} in order",
@@ -42,6 +64,17 @@ pub(super) fn markers(page: &mut Page<'_>, report: &MarkerReport) {
     };
     let spans = [page.span(role, parts.join(", "))];
     page.line("  ", "    ", &spans);
+    if let Some(expected) = &check.expected {
+        let text = format!("expected: {}", expected.join(" "));
+        page.line("  ", "    ", &[page.span(Role::Plain, text)]);
+    }
+    if check.sequences.len() > 1 {
+        for sequence in &check.sequences {
+            let operations = several(sequence.count, "operation");
+            let text = format!("{operations}: {}", sequence.stages.join(" "));
+            page.line("  ", "    ", &[page.span(Role::Dim, text)]);
+        }
+    }
     for group in &report.out_of_order {
         disorder(page, group);
     }
@@ -118,7 +151,13 @@ fn wait(page: &mut Page<'_>, chain: &TplChain) {
         page.span(Role::Dim, since.unwrap_or_default()),
     ];
     page.line("  ", "    ", &spans);
-    for name in &chain.names {
+    // of older reports
+    let names = if chain.methods.is_empty() {
+        &chain.names
+    } else {
+        &chain.methods
+    };
+    for name in names {
         let spans = [page.span(Role::Plain, name)];
         page.line("    │ ", "    │   ", &spans);
     }
