@@ -37,6 +37,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "report",
             "clr",
             "async-graph",
+            "nettrace",
             "triage",
         ],
     ),

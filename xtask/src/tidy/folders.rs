@@ -9,8 +9,8 @@ const TRIAGE: &str = "crates/triage/src/";
 /// against this order fails, so does a circle over folders.
 const ORDER: &[&str] = &[
     "words",
-    "options",
     "process",
+    "options",
     "lines",
     "libraries",
     "threads",
@@ -21,6 +21,7 @@ const ORDER: &[&str] = &[
     "findings",
     "summary",
     "views",
+    "services",
     "trace",
 ];
 /// The root names all of them.
