@@ -174,7 +174,7 @@ mod tests {
         for size in [0_u32, 5, 300] {
             head(&mut out, "EventBlock");
             out.extend(size.to_le_bytes());
-            while out.len() % 4 != 0 {
+            while !out.len().is_multiple_of(4) {
                 out.push(0);
             }
             out.extend(vec![1; size as usize]);

@@ -128,7 +128,7 @@ mod tests {
         // 2 of 20 ways for three and three, 2 of 252 for five and five
         near(probability(&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0]), 0.1);
         near(
-            probability(&[9.0; 5].map(|x| x), &[1.0, 2.0, 3.0, 4.0, 5.0]),
+            probability(&[9.0; 5], &[1.0, 2.0, 3.0, 4.0, 5.0]),
             2.0 / 252.0,
         );
         // 1 2 4 against 3 5 6: the sum 7 or less, 14 or more: 4 of 20

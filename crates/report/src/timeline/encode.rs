@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(numbers([1, 300]), base64(&[1, 0xac, 2]));
         assert_eq!(rising([1_000, 1_001, 1_003]), numbers([1_000, 1, 2]));
         assert_eq!(near([5, 3, 4]), numbers([10, 3, 2]));
-        let many = vec![7; 300];
+        let many = [7; 300];
         assert_eq!(runs(&many), base64(&[255, 7, 43, 7]));
     }
 }
