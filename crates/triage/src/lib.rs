@@ -28,9 +28,8 @@ pub mod trace;
 pub mod views;
 mod words;
 
-pub use options::Options;
+pub use options::{Options, Values};
 pub use paths::{Analysis, Dispatcher, DispatcherFamily, DispatcherFrame};
-pub use process::private::Values;
 pub use summary::analyse;
 
 #[doc(no_inline)]

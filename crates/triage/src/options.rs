@@ -1,6 +1,5 @@
 //! What is wanted of a report.
 
-use crate::process::private::Values;
 use asynctriage_clr::PointLists;
 use std::path::PathBuf;
 
@@ -37,5 +36,23 @@ impl Default for Options {
             values: Values::Hidden,
             native: false,
         }
+    }
+}
+
+/// Whether the data of the process is shown as it is, or only how much of it there is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Values {
+    /// Sizes only.
+    #[default]
+    Hidden,
+    /// Somebody has asked for it.
+    Shown,
+}
+
+impl Values {
+    /// Shown when asked for.
+    #[must_use]
+    pub fn shown(asked: bool) -> Self {
+        if asked { Self::Shown } else { Self::Hidden }
     }
 }

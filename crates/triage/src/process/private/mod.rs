@@ -10,28 +10,13 @@ pub(crate) use address::{is_known_method, origin, without_secrets};
 pub(crate) use literals::Literals;
 pub(crate) use statement::{Dialect, statement};
 
+pub(crate) use crate::options::Values;
 use address::{path, segments_of};
 
 /// Bytes of a structure that are written out.
 const MAX_BYTES: usize = 32;
 
-/// Whether the data of the process is shown as it is, or only how much of it there is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Values {
-    /// Sizes only.
-    #[default]
-    Hidden,
-    /// Somebody has asked for it.
-    Shown,
-}
-
 impl Values {
-    /// Shown when asked for.
-    #[must_use]
-    pub fn shown(asked: bool) -> Self {
-        if asked { Self::Shown } else { Self::Hidden }
-    }
-
     /// A text of `length` UTF-16 units, which is only read when it is to show; it need not be in the dump.
     pub(crate) fn text(self, length: u64, text: impl FnOnce() -> Option<String>) -> String {
         let known = match self {
