@@ -26,7 +26,18 @@ pub(crate) fn check(_: &[String]) -> Result<()> {
     tidy::run(&[])?;
     schema::run(&["--check".into()])?;
     matrix::run(&["--check".into()])?;
+    deny()?;
     cross()
+}
+
+/// Licences, duplicates and sources of all crates by deny.toml. Advisories need a network: `cargo deny check` looks at them,
+/// too.
+fn deny() -> Result<()> {
+    if output(cargo(&["deny", "--version"])).is_ok() {
+        return run(cargo(&["deny", "check", "licenses", "bans", "sources"]));
+    }
+    println!("skipped: deny.toml, for cargo-deny is not installed (cargo install cargo-deny)");
+    Ok(())
 }
 
 /// Checks the program for other systems and processors, as far as this machine has their standard libraries.

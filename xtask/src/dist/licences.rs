@@ -10,26 +10,55 @@ use std::path::Path;
 /// What file names a licence has, without what follows them.
 const NAMES: [&str; 5] = ["license", "licence", "copying", "notice", "unlicense"];
 
+/// What the program is linked from: no tests, no build scripts, none of what they use.
+pub(super) struct Linked {
+    metadata: Value,
+    ids: BTreeSet<String>,
+}
+
+impl Linked {
+    /// Asks cargo.
+    pub(super) fn of(target: &str) -> Result<Self> {
+        let args = [
+            "metadata",
+            "--format-version",
+            "1",
+            "--locked",
+            "--filter-platform",
+            target,
+        ];
+        let metadata: Value = serde_json::from_slice(&output(cargo(&args))?)?;
+        let ids = linked(&metadata).context("cargo metadata has no graph of crates")?;
+        Ok(Self { metadata, ids })
+    }
+
+    /// The crates of other people, by name and version.
+    pub(super) fn foreign(&self) -> impl Iterator<Item = &Value> {
+        let packages = self.metadata["packages"].as_array().into_iter().flatten();
+        let used = packages.filter(|p| {
+            p["source"].is_string() && p["id"].as_str().is_some_and(|id| self.ids.contains(id))
+        });
+        let by_name: BTreeMap<String, &Value> = used.map(|p| (title(p), p)).collect();
+        by_name.into_values()
+    }
+}
+
+/// Name and version.
+fn title(package: &Value) -> String {
+    let text = |key: &str| package[key].as_str().unwrap_or_default();
+    format!("{} {}", text("name"), text("version"))
+}
+
 /// Each crate with its version and licence, then the texts, each once with the crates that bring it.
-pub(super) fn collect(target: &str) -> Result<String> {
-    let args = [
-        "metadata",
-        "--format-version",
-        "1",
-        "--locked",
-        "--filter-platform",
-        target,
-    ];
-    let metadata: Value = serde_json::from_slice(&output(cargo(&args))?)?;
-    let linked = linked(&metadata).context("cargo metadata has no graph of crates")?;
+pub(super) fn collect(linked: &Linked) -> Result<String> {
     let mut text = String::from("asynctriage contains these crates under these licences:\n\n");
     let mut owners: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (name, package) in foreign(&metadata, &linked) {
+    for package in linked.foreign() {
         let licence = package["license"].as_str().unwrap_or("see its text");
-        writeln!(text, "{name}: {licence}")?;
+        writeln!(text, "{}: {licence}", title(package))?;
         let manifest = Path::new(package["manifest_path"].as_str().unwrap_or_default());
         for licence in texts(manifest.parent().unwrap_or(manifest))? {
-            owners.entry(licence).or_default().push(name.clone());
+            owners.entry(licence).or_default().push(title(package));
         }
     }
     let mut owners: Vec<_> = owners.into_iter().map(|(l, names)| (names, l)).collect();
@@ -46,8 +75,7 @@ pub(super) fn collect(target: &str) -> Result<String> {
     Ok(text)
 }
 
-/// The ids of what the program is linked from: no tests, no build scripts, none of what they use.
-fn linked(metadata: &Value) -> Option<BTreeSet<&str>> {
+fn linked(metadata: &Value) -> Option<BTreeSet<String>> {
     let nodes = metadata["resolve"]["nodes"].as_array()?;
     let nodes: BTreeMap<&str, &Value> = nodes
         .iter()
@@ -58,7 +86,7 @@ fn linked(metadata: &Value) -> Option<BTreeSet<&str>> {
     let mut open = vec![program["id"].as_str()?];
     let mut seen = BTreeSet::new();
     while let Some(id) = open.pop() {
-        if !seen.insert(id) {
+        if !seen.insert(id.to_owned()) {
             continue;
         }
         let uses = nodes.get(id).and_then(|n| n["deps"].as_array());
@@ -69,17 +97,6 @@ fn linked(metadata: &Value) -> Option<BTreeSet<&str>> {
         open.extend(normal.filter_map(|d| d["pkg"].as_str()));
     }
     Some(seen)
-}
-
-/// The crates of other people, by name and version.
-fn foreign<'a>(metadata: &'a Value, linked: &BTreeSet<&str>) -> BTreeMap<String, &'a Value> {
-    let packages = metadata["packages"].as_array().into_iter().flatten();
-    let used = packages.filter(|p| {
-        p["source"].is_string() && p["id"].as_str().is_some_and(|id| linked.contains(id))
-    });
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    used.map(|p| (format!("{} {}", text(&p["name"]), text(&p["version"])), p))
-        .collect()
 }
 
 /// The texts in a crate's folder, in the order of their names.
@@ -106,7 +123,8 @@ mod tests {
 
     #[test]
     fn what_is_linked_is_named_with_its_licence_and_tests_are_not() {
-        let all = collect(&targets::host().unwrap()).unwrap();
+        let linked = Linked::of(&targets::host().unwrap()).unwrap();
+        let all = collect(&linked).unwrap();
         for (name, licence) in [
             ("clap", "MIT OR Apache-2.0"),
             ("memmap2", "MIT OR Apache-2.0"),

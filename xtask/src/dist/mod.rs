@@ -1,15 +1,18 @@
-//! What is released: for each target an archive with the program, its manual, completions, schemas and licences.
+//! What is released: for each target an archive with the program, its manual, completions, schemas, licences and bill of
+//! materials, and beside it the checksums of all archives.
 //!
 //! On Linux the program is static, so that one file runs on every distribution: against musl where its standard library
 //! is at hand, else against the C library of this machine. The same sources and compiler make the same bytes.
 
 mod archive;
 mod licences;
+mod sbom;
 
 use crate::shell::{cargo, output, root, run as show};
 use crate::{schema, targets};
 use anyhow::{Context, Result, bail, ensure};
 use archive::Entry;
+use licences::Linked;
 use object::read::elf::{ElfFile64, ProgramHeader as _};
 use sha2::{Digest as _, Sha256};
 use std::ffi::OsString;
@@ -21,16 +24,24 @@ const MUSL: &str = "x86_64-unknown-linux-musl";
 const PROBE: &str = "testdumps/chain-10.0.15.dmp.gz";
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    let targets = if args.is_empty() {
-        vec![default_target()?]
-    } else {
-        args.to_vec()
-    };
+    let (options, mut targets): (Vec<_>, Vec<_>) =
+        args.iter().cloned().partition(|a| a.starts_with('-'));
+    let twice = options.iter().any(|o| o == "--twice");
+    ensure!(
+        options.len() == usize::from(twice),
+        "usage: cargo xtask dist [--twice] [TARGET...]"
+    );
+    if targets.is_empty() {
+        targets.push(default_target()?);
+    }
     let folder = root().join("target/dist");
     std::fs::create_dir_all(&folder)?;
     let mut sums = String::new();
     for target in &targets {
         let (name, bytes) = archive(target)?;
+        if twice {
+            same_again(target, &bytes)?;
+        }
         std::fs::write(folder.join(&name), &bytes).with_context(|| name.clone())?;
         sums.push_str(&format!("{}  {name}\n", hex(&Sha256::digest(&bytes))));
         println!("target/dist/{name}  {} KiB", bytes.len() / 1024);
@@ -48,8 +59,28 @@ fn default_target() -> Result<String> {
     Ok(host)
 }
 
+/// Builds once more from nothing, in another folder: the bytes have to be the same.
+fn same_again(target: &str, first: &[u8]) -> Result<()> {
+    let folder = root().join("target/dist-again");
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder)?;
+    }
+    let (name, second) = archive_in(target, &folder)?;
+    ensure!(
+        first == second,
+        "{name} is not the same when it is built again"
+    );
+    std::fs::remove_dir_all(&folder)?;
+    println!("{name}: the same when it is built again in another folder");
+    Ok(())
+}
+
 fn archive(target: &str) -> Result<(String, Vec<u8>)> {
-    let program = build(target)?;
+    archive_in(target, &target_folder())
+}
+
+fn archive_in(target: &str, folder: &Path) -> Result<(String, Vec<u8>)> {
+    let program = build(target, folder)?;
     let bytes = std::fs::read(&program).with_context(|| program.display().to_string())?;
     if target.contains("linux") {
         ensure!(is_static(&bytes)?, "{} is not static", program.display());
@@ -68,17 +99,22 @@ fn archive(target: &str) -> Result<(String, Vec<u8>)> {
         let name = file.replace("crates/report/", "schema/");
         entries.push(Entry::text(name, bytes));
     }
+    let linked = Linked::of(target)?;
     entries.push(Entry::text(
         "THIRD-PARTY.txt",
-        licences::collect(target)?.into_bytes(),
+        licences::collect(&linked)?.into_bytes(),
+    ));
+    entries.push(Entry::text(
+        "asynctriage.cdx.json",
+        sbom::document(&linked, &version)?,
     ));
     entries.extend(manual(&definition)?);
     entries.extend(completions(definition));
     Ok((format!("{top}.tar.gz"), archive::pack(&top, entries)?))
 }
 
-/// Compiles the program; where it came to lie.
-fn build(target: &str) -> Result<PathBuf> {
+/// Compiles the program into a folder; where it came to lie.
+fn build(target: &str, folder: &Path) -> Result<PathBuf> {
     ensure!(
         targets::is_here(target)?,
         "no standard library for {target}: rustup target add {target}"
@@ -97,6 +133,7 @@ fn build(target: &str) -> Result<PathBuf> {
     }
     let what = ["build", "--profile", "dist", "-p", "asynctriage"];
     let mut build = cargo(&[&what[..], &["--locked", "--target", target]].concat());
+    build.env("CARGO_TARGET_DIR", folder);
     build.env(
         "CARGO_ENCODED_RUSTFLAGS",
         flags.join(&OsString::from("\u{1f}")),
@@ -107,7 +144,7 @@ fn build(target: &str) -> Result<PathBuf> {
     } else {
         "asynctriage"
     };
-    Ok(target_folder().join(target).join("dist").join(name))
+    Ok(folder.join(target).join("dist").join(name))
 }
 
 fn target_folder() -> PathBuf {
