@@ -5,6 +5,7 @@
 )]
 
 mod bench;
+mod campaign;
 mod ci;
 mod core_names;
 mod dist;
@@ -69,6 +70,11 @@ const TASKS: &[Task] = &[
         "DUMP|RECORDING [RUNS]: time the release build against reading the file once",
     ),
     (
+        "campaign",
+        campaign::run,
+        "damage real dumps and recordings and judge what is said of them; --help tells the options",
+    ),
+    (
         "targets",
         targets::run,
         "list the other systems and processors that `check` looks at",
@@ -76,7 +82,7 @@ const TASKS: &[Task] = &[
     (
         "dist",
         dist::run,
-        "[TARGET...]: an archive for release with the program (static on Linux), manual, completions and licences",
+        "[--twice] [TARGET...]: an archive for release with the program (static on Linux), manual, completions, licences and bill of materials",
     ),
     (
         "fuzz",
