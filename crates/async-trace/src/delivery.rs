@@ -57,7 +57,7 @@ pub(crate) struct About<'a> {
     pub(crate) millisecond: u64,
     /// When the session began.
     pub(crate) start: u64,
-    /// When what the profiler is asked for changed.
+    /// When what the profiler is asked for changed, in order.
     pub(crate) changes: &'a [u64],
     pub(crate) buffer: u32,
 }
@@ -126,16 +126,29 @@ impl Deliveries {
             }
             found.extend(about.flush(&pass));
         }
-        found.retain(|flush| !self.contradict(flush));
+        let earliest = self.earliest_starts();
+        found.retain(|flush| !self.contradict(flush, &earliest));
         found.sort_by_key(|flush| flush.first);
         found
     }
 
+    /// Of each delivery and those behind it, the earliest start.
+    fn earliest_starts(&self) -> Vec<u64> {
+        let mut earliest: Vec<u64> = self.all.iter().map(|d| d.start).collect();
+        let mut least = u64::MAX;
+        for start in earliest.iter_mut().rev() {
+            least = least.min(*start);
+            *start = least;
+        }
+        earliest
+    }
+
     /// Whether a buffer goes on through a flush.
-    fn contradict(&self, flush: &Flush) -> bool {
-        self.all
-            .iter()
-            .any(|d| d.start < flush.first && d.time > flush.last)
+    fn contradict(&self, flush: &Flush, earliest: &[u64]) -> bool {
+        let behind = self.all.partition_point(|d| d.time <= flush.last);
+        earliest
+            .get(behind)
+            .is_some_and(|start| *start < flush.first)
     }
 }
 
@@ -149,10 +162,11 @@ impl About<'_> {
         if !d.own {
             return true;
         }
+        let next = self.changes.partition_point(|change| *change < d.start);
         let changed = self
             .changes
-            .iter()
-            .any(|change| (d.start..=d.time).contains(change));
+            .get(next)
+            .is_some_and(|change| *change <= d.time);
         d.records > 1 && d.size.saturating_add(LARGEST_RECORD) < self.buffer && !changed
     }
 

@@ -110,10 +110,10 @@ fn proved(trace: &AsyncTrace<'_>, session: &Session) -> Option<Horizon> {
     let time = |n: u64| millisecond.saturating_mul(n);
     let in_time = |asked: u64| asked.saturating_add(time(HAND_OVER)) <= end;
     // what the profiler is asked for has changed; the first record of the metadata is the session's own
-    let changes: Vec<u64> = trace.metadata.iter().map(|m| m.time).collect();
-    let mut sorted = changes.clone();
-    sorted.sort_unstable();
-    let changed = sorted.into_iter().skip(1).filter(|t| in_time(*t)).max();
+    let mut changes: Vec<u64> = trace.metadata.iter().map(|m| m.time).collect();
+    changes.sort_unstable();
+    let later = changes.iter().skip(1).copied();
+    let changed = later.filter(|t| in_time(*t)).max();
     let marks = session.others.windows(3).filter_map(|ends| match ends {
         [first, .., last] if last.saturating_sub(*first) <= time(MARK) => Some(*first),
         _ => None,
