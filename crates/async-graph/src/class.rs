@@ -3,7 +3,8 @@
 //! Names are those of System.Private.CoreLib 8.0 to 11.0; a missing type means that the feature is not used (trimmed
 //! applications lose unused ones).
 
-use asynctriage_clr::{Runtime, Type};
+use crate::own::is_own_box;
+use asynctriage_clr::{Field, Runtime, Type};
 use asynctriage_dump::Addr;
 
 /// What instances of a type are.
@@ -13,6 +14,9 @@ pub enum Class {
     Box,
     /// The same for methods with a pooling builder; not a Task.
     PooledBox,
+    /// The heap form of an async method whose builder is not the runtime's: the state machine itself, or an object that
+    /// holds one; not a Task.
+    OwnBox,
     /// The Task of a chain of runtime-async frames (.NET 11).
     RuntimeAsyncTask,
     /// A combinator or continuation that is itself a Task.
@@ -31,7 +35,16 @@ impl Class {
     /// Whether instances are Tasks, with the flags and fields that every Task has.
     #[must_use]
     pub fn is_task(self) -> bool {
-        !matches!(self, Self::PooledBox | Self::Source | Self::BlockingWait)
+        !matches!(
+            self,
+            Self::PooledBox | Self::OwnBox | Self::Source | Self::BlockingWait
+        )
+    }
+
+    /// Whether instances hold the state machine of a method.
+    #[must_use]
+    pub fn is_machine(self) -> bool {
+        matches!(self, Self::Box | Self::PooledBox | Self::OwnBox)
     }
 }
 
@@ -240,7 +253,9 @@ pub(crate) fn classify(rt: &Runtime<'_>, mt: Addr) -> Option<Class> {
     if let Some((_, combinator)) = COMBINATORS.iter().find(|(n, _)| *n == &*name) {
         return Some(Class::Combinator(*combinator));
     }
-    by_hierarchy(rt, &ty).or_else(|| is_source(rt, &ty).then_some(Class::Source))
+    by_hierarchy(rt, &ty)
+        .or_else(|| is_own_box(rt, &ty).then_some(Class::OwnBox))
+        .or_else(|| is_source(rt, &ty).then_some(Class::Source))
 }
 
 fn by_hierarchy(rt: &Runtime<'_>, ty: &Type) -> Option<Class> {
@@ -291,27 +306,29 @@ fn by_hierarchy(rt: &Runtime<'_>, ty: &Type) -> Option<Class> {
 
 /// Awaited through a ValueTask: it implements `IValueTaskSource` or its generic form.
 fn is_source(rt: &Runtime<'_>, ty: &Type) -> bool {
-    let is_source = |mt: Addr| {
-        rt.ty(mt).is_some_and(|i| {
-            i.module == rt.globals.core_lib
-                && rt
-                    .definition_name(&i)
-                    .starts_with("System.Threading.Tasks.Sources.IValueTaskSource")
-        })
-    };
-    rt.interfaces(ty).any(is_source)
+    implements(rt, ty, "System.Threading.Tasks.Sources.IValueTaskSource")
 }
 
-/// Offsets from the object of the embedded source cores.
-pub(crate) fn source_cores(rt: &Runtime<'_>, ty: &Type) -> Vec<u64> {
+/// Whether a type implements an interface of CoreLib whose name begins like this.
+pub(crate) fn implements(rt: &Runtime<'_>, ty: &Type, interface: &str) -> bool {
+    let is_it = |mt: Addr| {
+        rt.ty(mt).is_some_and(|i| {
+            i.module == rt.globals.core_lib && rt.definition_name(&i).starts_with(interface)
+        })
+    };
+    rt.interfaces(ty).any(is_it)
+}
+
+/// The embedded source cores, by offset.
+pub(crate) fn source_cores(rt: &Runtime<'_>, ty: &Type) -> Vec<Field> {
     let structures = rt
         .instance_fields(ty)
         .values()
         .filter(|f| f.kind == asynctriage_clr::FieldKind::ValueType);
-    let mut cores: Vec<u64> = structures
+    let mut cores: Vec<Field> = structures
         .filter(|f| rt.field_type_name(f).is_some_and(|n| n == SOURCE_CORE))
-        .map(|f| f.offset)
+        .cloned()
         .collect();
-    cores.sort_unstable();
+    cores.sort_unstable_by_key(|f| f.offset);
     cores
 }

@@ -1,17 +1,18 @@
 //! The graph: what resumes what.
 
-use crate::class::{Class, Combinator, Helper, classify, source_cores};
+use crate::class::{Class, Helper, classify};
 use crate::machine::{BoxState, Decoder, Machine};
 use crate::queue::Queues;
-use crate::resolve::{Waiter, resolve};
-use crate::runtime_async::{self, Head, Operation, TaskState};
+use crate::runtime_async::{self, Operation, TaskState};
+use crate::source::Sources;
 use crate::task::TaskFields;
 use crate::torn::Torn;
+use crate::witness::{Contradiction, End, Witness};
 use asynctriage_clr::{Gap, Heap, Runtime};
 use asynctriage_dump::Addr;
-use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::graph::{DiGraph, EdgeIndex, NodeIndex};
 use petgraph::visit::EdgeRef;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use std::sync::RwLock;
 
 /// A node's number in the graph.
@@ -35,6 +36,10 @@ pub struct Edge {
     pub slot: Addr,
     /// Which field it is.
     pub field: &'static str,
+    /// Which end of the link it stands at.
+    pub end: End,
+    /// Whether the other end says the same.
+    pub witness: Witness,
 }
 
 /// An object that looked like a waiting method and is not taken for one.
@@ -77,6 +82,8 @@ pub struct AsyncGraph {
     pub rejected: Vec<Rejected>,
     /// Tasks and boxes that have ended, by type.
     pub completed: Vec<Node>,
+    /// Links whose ends disagree.
+    pub contradictions: Vec<Contradiction>,
     /// Links that a collection which moved objects has torn; none in other dumps.
     pub torn: Torn,
     /// What could not be read.
@@ -158,7 +165,10 @@ pub(crate) struct Builder<'r, 'd> {
     pub(crate) rt: &'r Runtime<'d>,
     pub(crate) out: AsyncGraph,
     decoder: Decoder<'r, 'd>,
-    linked: FxHashSet<(NodeId, NodeId)>,
+    pub(crate) sources: Sources,
+    pub(crate) linked: FxHashMap<(NodeId, NodeId), EdgeIndex<u32>>,
+    /// What methods with builders of other makers will complete.
+    pub(crate) promises: FxHashMap<Addr, NodeId>,
 }
 
 impl<'r, 'd> Builder<'r, 'd> {
@@ -188,6 +198,7 @@ impl<'r, 'd> Builder<'r, 'd> {
             queues: Queues::default(),
             rejected: Vec::new(),
             completed: Vec::new(),
+            contradictions: Vec::new(),
             torn: Torn::default(),
             gaps,
             ids: FxHashMap::default(),
@@ -196,7 +207,9 @@ impl<'r, 'd> Builder<'r, 'd> {
             rt,
             out,
             decoder: Decoder::new(rt),
-            linked: FxHashSet::default(),
+            sources: Sources::default(),
+            linked: FxHashMap::default(),
+            promises: FxHashMap::default(),
         }
     }
 
@@ -223,7 +236,7 @@ impl<'r, 'd> Builder<'r, 'd> {
             .filter_map(|i| Some((i, self.out.object(i)?)))
             .collect();
         for (id, node) in &ids {
-            if matches!(node.class, Class::Box | Class::PooledBox) {
+            if node.class.is_machine() {
                 self.decode_box(*id, *node);
             } else if self.completed(*node) {
                 self.out.completed.push(*node);
@@ -233,6 +246,7 @@ impl<'r, 'd> Builder<'r, 'd> {
         }
         let unnamed = runtime_async::unnamed(self.out.operations.values());
         self.out.gaps.extend(unnamed);
+        self.link_results();
         self.link_awaiters();
         for (id, node) in &ids {
             if !self.completed(*node) {
@@ -240,11 +254,15 @@ impl<'r, 'd> Builder<'r, 'd> {
                 self.link_inner(*id, *node);
             }
         }
+        self.link_for_each();
+        // takes links out, which renumbers the others
+        self.linked = FxHashMap::default();
+        self.prove_machines();
+        self.compare_ends();
         if self.out.heap.shape.collection.moving {
             self.cut_torn_links();
         }
         self.link_owners();
-        self.link_for_each();
         self.out.queues = Queues::read(self.rt, &self.out);
     }
 
@@ -286,220 +304,22 @@ impl<'r, 'd> Builder<'r, 'd> {
         }
     }
 
-    fn add(&mut self, from: NodeId, to: NodeId, edge: Edge) {
-        if from != to && self.linked.insert((from, to)) {
-            self.out.graph.add_edge(from, to, edge);
+    /// Takes out all links of a node.
+    pub(crate) fn cut(&mut self, id: NodeId) {
+        let out: Vec<NodeId> = self.out.waiters(id).collect();
+        let inwards: Vec<NodeId> = self.out.awaited(id).map(|(from, _)| from).collect();
+        for to in out {
+            self.cut_link(id, to);
+        }
+        for from in inwards {
+            self.cut_link(from, id);
         }
     }
 
-    /// Downwards: what the awaiters of suspended machines and the innermost continuations hold.
-    fn link_awaiters(&mut self) {
-        let mut edges = Vec::new();
-        for (id, machine) in &self.out.machines {
-            let targets = machine
-                .awaits
-                .iter()
-                .filter_map(|(slot, object)| Some((*slot, self.awaited_node(*object)?)));
-            edges.extend(targets.map(|(slot, from)| {
-                (
-                    from,
-                    *id,
-                    Edge {
-                        slot,
-                        field: "awaiter",
-                    },
-                )
-            }));
+    /// Takes out a link.
+    pub(crate) fn cut_link(&mut self, from: NodeId, to: NodeId) {
+        if let Some(edge) = self.out.graph.find_edge(from, to) {
+            self.out.graph.remove_edge(edge);
         }
-        for (id, operation) in &self.out.operations {
-            let (Head::Task(slot, object) | Head::Source(slot, object)) = operation.head else {
-                continue;
-            };
-            let field = "continuation";
-            let from = self.awaited_node(object);
-            edges.extend(from.map(|from| (from, *id, Edge { slot, field })));
-        }
-        edges.sort_unstable_by_key(|(from, to, e)| (*to, e.slot, *from));
-        for (from, to, edge) in edges {
-            self.add(from, to, edge);
-        }
-    }
-
-    /// The node that an awaited object is; an async iterator stands for its box, a custom awaiter for what it wraps.
-    pub(crate) fn awaited_node(&self, object: Addr) -> Option<NodeId> {
-        if let Some(id) = self.out.node(object) {
-            return Some(self.iterator_box(object).unwrap_or(id));
-        }
-        let place = self.rt.place(object)?;
-        let inner = place
-            .fields(self.rt)
-            .flat_map(|f| place.references_in(self.rt, f).collect::<Vec<_>>());
-        inner.take(16).find_map(|o| self.out.node(o))
-    }
-
-    /// The box of an async iterator, from the iterator object, which is its own value-task source.
-    pub(crate) fn iterator_box(&self, object: Addr) -> Option<NodeId> {
-        let place = self.rt.place(object)?;
-        let field = self.rt.instance_field(&place.ty, "<>t__builder")?;
-        let found = place
-            .references_in(self.rt, &field)
-            .find_map(|b| self.out.node(b));
-        found.filter(|id| self.out.machines.contains_key(id))
-    }
-
-    /// Where an object keeps who is registered to be resumed.
-    pub(crate) fn continuation_slots(&self, node: Node) -> Vec<(Addr, &'static str)> {
-        let mut slots: Vec<(Addr, &'static str)> = Vec::new();
-        match node.class {
-            Class::Source | Class::PooledBox => {
-                let Some(ty) = self.rt.ty(node.mt) else {
-                    return slots;
-                };
-                if let Some(field) = self.rt.instance_field(&ty, "_continuationState") {
-                    slots.push((node.addr + field.offset + 8, "_continuationState"));
-                }
-                // the core's first two words are the callback and its state (8.0 to 11.0)
-                slots.extend(
-                    source_cores(self.rt, &ty)
-                        .into_iter()
-                        .map(|o| (node.addr + o + 16, "_continuationState")),
-                );
-            }
-            Class::BlockingWait | Class::Helper(_) => {}
-            _ => slots.extend(
-                self.out
-                    .task
-                    .and_then(|t| t.continuation(self.rt, node.addr))
-                    .map(|(slot, _)| (slot, "m_continuationObject")),
-            ),
-        }
-        slots
-    }
-
-    /// Upwards: who is registered to be resumed.
-    fn link_continuations(&mut self, id: NodeId, node: Node) {
-        let from = self.iterator_box(node.addr).unwrap_or(id);
-        for (slot, field) in self.continuation_slots(node) {
-            let Some(value) = self.rt.memory().ptr(slot).and_then(Addr::non_null) else {
-                continue;
-            };
-            for waiter in resolve(self.rt, &self.out, slot, value) {
-                if let Waiter::Node(to, slot) = waiter
-                    && self.waits(to)
-                {
-                    self.add(from, to, Edge { slot, field });
-                }
-            }
-        }
-    }
-
-    /// Whether a node can still be waiting.
-    pub(crate) fn waits(&self, id: NodeId) -> bool {
-        self.out.object(id).is_some_and(|n| match n.class {
-            Class::Box | Class::PooledBox => self.out.machines.contains_key(&id),
-            Class::RuntimeAsyncTask => self.out.operations.contains_key(&id),
-            _ => !self.completed(n),
-        })
-    }
-
-    /// Tasks that name what they stand for.
-    fn link_inner(&mut self, id: NodeId, node: Node) {
-        let field = match node.class {
-            Class::Combinator(Combinator::AsTask) => "_source",
-            Class::Combinator(Combinator::WaitAsync) => "_task",
-            _ => return,
-        };
-        let Some(slot) = self.rt.field_addr(node.addr, field) else {
-            return;
-        };
-        let inner = self
-            .rt
-            .memory()
-            .ptr(slot)
-            .and_then(Addr::non_null)
-            .and_then(|o| self.awaited_node(o));
-        if let Some(from) = inner {
-            self.add(from, id, Edge { slot, field });
-        }
-    }
-
-    fn link_owners(&mut self) {
-        let sources = [Helper::CompletionSource, Helper::ForEachAsync];
-        let owners: Vec<Addr> = sources
-            .iter()
-            .flat_map(|k| self.out.helpers(*k).to_vec())
-            .collect();
-        for owner in owners {
-            if let Some(task) = self.rt.reference(owner, "_task") {
-                self.out.completion_sources.insert(task, owner);
-            }
-        }
-        for semaphore in self.out.helpers(Helper::Semaphore).to_vec() {
-            let mut seen = FxHashSet::default();
-            let mut next = self.rt.reference(semaphore, "m_asyncHead");
-            while let Some(waiter) = next.filter(|w| seen.insert(*w)) {
-                self.out.semaphores.insert(waiter, semaphore);
-                next = self.rt.reference(waiter, "Next");
-            }
-        }
-    }
-
-    /// The workers of a `Parallel.ForEachAsync` hold its state; what is awaited is the state's task.
-    fn link_for_each(&mut self) {
-        let mut states: FxHashMap<Addr, NodeId> = FxHashMap::default();
-        for state in self.out.helpers(Helper::ForEachAsync) {
-            if let Some(id) = self
-                .rt
-                .reference(*state, "_task")
-                .and_then(|t| self.out.node(t))
-            {
-                states.insert(*state, id);
-            }
-        }
-        if states.is_empty() {
-            return;
-        }
-        let mut edges = Vec::new();
-        for (id, object) in self.parallel_workers() {
-            self.rt.for_each_reference(object, &mut |slot, target| {
-                if let Some(to) = states.get(&target) {
-                    edges.push((id, *to, slot, target));
-                }
-            });
-        }
-        edges.sort_unstable_by_key(|(from, to, slot, _)| (*from, *to, *slot));
-        for (from, to, slot, state) in edges {
-            self.out.for_each.insert(to, state);
-            self.add(
-                from,
-                to,
-                Edge {
-                    slot,
-                    field: "ForEachAsyncState",
-                },
-            );
-        }
-    }
-
-    /// Methods that may be workers of `Parallel.ForEachAsync`, with the object that holds their variables.
-    fn parallel_workers(&self) -> Vec<(NodeId, Addr)> {
-        let machines = self.out.machines.iter().filter_map(|(id, m)| {
-            let name = self.rt.definition_name(&m.place.ty);
-            let object = self.out.object(*id)?.addr;
-            name.starts_with("System.Threading.Tasks.Parallel+")
-                .then_some((*id, object))
-        });
-        let frames = self
-            .out
-            .operations
-            .iter()
-            .flat_map(|(id, o)| o.frames.iter().map(move |f| (*id, f)));
-        // a frame that could not be named may be one, too
-        let frames = frames.filter(|(_, f)| {
-            f.point.method.is_none() || f.point.name.starts_with("System.Threading.Tasks.Parallel.")
-        });
-        machines
-            .chain(frames.map(|(id, f)| (id, f.continuation)))
-            .collect()
     }
 }

@@ -36,13 +36,17 @@
 
 mod class;
 mod graph;
+mod link;
 mod machine;
+mod own;
 mod preview;
 mod queue;
 mod resolve;
 mod runtime_async;
+mod source;
 pub mod task;
 mod torn;
+mod witness;
 
 pub use class::{Class, Combinator, Helper};
 pub use graph::{AsyncGraph, Edge, Node, NodeId, Rejected};
@@ -52,3 +56,4 @@ pub use resolve::{Waiter, resolve, work_item_targets};
 pub use runtime_async::{AsyncFrame, Head, Operation, PostedTo};
 pub use task::TaskFields;
 pub use torn::Torn;
+pub use witness::{Contradiction, End, Witness};

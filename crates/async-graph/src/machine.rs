@@ -1,6 +1,7 @@
 //! State machines inside their boxes.
 
 use crate::class::Class;
+use crate::own;
 use asynctriage_clr::{Field, FieldKind, Place, Runtime, Type};
 use asynctriage_dump::Addr;
 use rustc_hash::FxHashMap;
@@ -21,6 +22,21 @@ pub struct Machine {
     pub awaits: Vec<(Addr, Addr)>,
     /// How it is known which of its awaiters that is.
     pub chosen: Chosen,
+    /// Whether these awaiters are the runtime's own, which register with what they hold and nothing else.
+    pub(crate) is_plain: bool,
+    /// What proves that it stands at that await.
+    pub(crate) proof: Proof,
+}
+
+/// What proves that a state machine stands at the await that its state names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// Its builder names its box, and its state is an await.
+    Builder,
+    /// Its builder names its box, but the state stays while the method runs: what it awaits must not have ended.
+    Awaited,
+    /// Nothing in it: what it awaits must name it. Builders of other makers may leave copies of the machine behind.
+    Continuation,
 }
 
 /// How the awaiter that counts was told from others. Methods empty an awaiter when they go on, so others than that of
@@ -32,6 +48,8 @@ pub enum Chosen {
     Only,
     /// The method's code says which one this await uses.
     ByCode,
+    /// Several hold something, and only what this one holds names the method as the one to be resumed.
+    Confirmed,
     /// Several hold something, and the code that tells which one counts is not there: all are taken.
     Unclear,
 }
@@ -51,20 +69,29 @@ pub enum BoxState {
     Rejected(&'static str),
 }
 
-/// Fields that hold the state, by compiler: C#, VB.
-const STATE_FIELDS: [&str; 2] = ["<>1__state", "$State"];
-const BUILDER_FIELDS: [&str; 2] = ["<>t__builder", "$Builder"];
+/// Fields that hold the state and the builder, by compiler: C#, VB, F#.
+const FIELDS: [(&str, &str); 3] = [
+    ("<>1__state", "<>t__builder"),
+    ("$State", "$Builder"),
+    RESUMABLE,
+];
+/// Resumable code of F#: `task`, `backgroundTask`, and what libraries build likewise. The state counts from 1, stays
+/// while the method runs, and the builder stands inside a structure that the library defines.
+const RESUMABLE: (&str, &str) = ("ResumptionPoint", "Data");
+/// Where the runtime's own awaiters are defined.
+const AWAITERS: &str = "System.Runtime.CompilerServices.";
 /// The structure around the awaiter of `Task.Yield`.
 const YIELD: &str = "System.Runtime.CompilerServices.YieldAwaitable";
-/// Words of a builder among which its box stands: async void has two more in front (8.0 to 11.0).
-const BUILDER_WORDS: u64 = 4;
+/// Words of a builder among which its box stands: async void has two more in front (8.0 to 11.0), builders that wrap one of
+/// the runtime's may have more.
+const BUILDER_WORDS: u64 = 8;
 /// Words of one awaiter; those of the BCL have three at most.
 const MAX_AWAITER_WORDS: u64 = 16;
 
 /// Where the state machine of a type of boxes is: in place for structures, behind a reference for classes (debug builds
 /// and async iterators).
 #[derive(Clone)]
-enum Holder {
+pub(crate) enum Holder {
     Inline(u64, Arc<Type>),
     Behind(u64),
 }
@@ -76,6 +103,7 @@ struct Shape {
     builder_words: u64,
     iterator: bool,
     is_void: bool,
+    resumable: bool,
     /// One field per awaiter type, emptied when the method resumes.
     awaiters: Vec<Awaiter>,
     /// The field of the awaiter of `Task.Yield`, which never holds anything.
@@ -86,6 +114,22 @@ struct Awaiter {
     name: Arc<str>,
     offset: u64,
     words: u64,
+    is_runtimes: bool,
+}
+
+impl Shape {
+    /// Whether what awaiters hold stands in awaiters of the runtime alone.
+    fn is_plain(&self, place: &Place, awaits: &[(Addr, Addr)]) -> bool {
+        let holds = |awaiter: &Awaiter, slot: Addr| {
+            let from = slot.since(place.base + awaiter.offset);
+            from.is_some_and(|bytes| bytes < awaiter.words.saturating_mul(8))
+        };
+        let is_runtimes = |slot: Addr| {
+            let awaiter = self.awaiters.iter().find(|a| holds(a, slot));
+            awaiter.is_some_and(|a| a.is_runtimes)
+        };
+        awaits.iter().all(|(slot, _)| is_runtimes(*slot))
+    }
 }
 
 /// Decodes boxes; what it learns of a type serves all of its boxes.
@@ -118,7 +162,7 @@ impl<'r, 'd> Decoder<'r, 'd> {
         if completed {
             return BoxState::Completed;
         }
-        let Some(place) = self.place(box_, mt) else {
+        let Some(place) = self.place(box_, mt, class) else {
             // a class state machine that has been cleared: an idle pooled box, or torn
             return if class == Class::PooledBox {
                 BoxState::Completed
@@ -134,22 +178,36 @@ impl<'r, 'd> Decoder<'r, 'd> {
             return BoxState::Rejected("its state cannot be read");
         };
         let mut builder = words(self.rt, place.base + shape.builder, shape.builder_words);
-        if !builder.any(|(_, word)| word == box_) {
+        let names_box = builder.any(|(_, word)| word == box_);
+        if !names_box && class != Class::OwnBox {
             let blank = words(self.rt, place.base + shape.builder, shape.builder_words)
                 .next()
                 .is_none();
             return not_its_own(place, class, state, blank);
         }
+        let proof = match (names_box, shape.resumable) {
+            (false, _) => Proof::Continuation,
+            (true, true) => Proof::Awaited,
+            (true, false) => Proof::Builder,
+        };
+        let state = if shape.resumable {
+            state.saturating_sub(1).max(-1)
+        } else {
+            state
+        };
         match state {
             0.. => {
                 let (awaits, chosen) = self.awaits(&place, &shape, state);
+                let is_plain = shape.is_plain(&place, &awaits);
                 BoxState::Suspended(Machine {
                     state,
                     iterator: shape.iterator,
                     is_void: shape.is_void,
                     awaits,
                     chosen,
+                    is_plain,
                     place,
+                    proof,
                 })
             }
             -1 => BoxState::Running(place),
@@ -159,9 +217,13 @@ impl<'r, 'd> Decoder<'r, 'd> {
         }
     }
 
-    fn place(&mut self, box_: Addr, mt: Addr) -> Option<Place> {
+    fn place(&mut self, box_: Addr, mt: Addr, class: Class) -> Option<Place> {
         let rt = self.rt;
-        let holder = self.holders.entry(mt).or_insert_with(|| holder(rt, mt));
+        let find = || match class {
+            Class::OwnBox => own::holder(rt, mt),
+            _ => holder(rt, mt),
+        };
+        let holder = self.holders.entry(mt).or_insert_with(find);
         match holder.clone()? {
             Holder::Inline(offset, ty) => Some(Place {
                 base: box_ + offset,
@@ -267,11 +329,22 @@ fn shape(rt: &Runtime<'_>, ty: &Arc<Type>) -> Option<Shape> {
         ty: Arc::clone(ty),
     };
     let fields = rt.instance_fields(ty);
-    let first = |names: &[&str]| names.iter().find_map(|n| fields.get(n));
-    let named = || Some((first(&STATE_FIELDS)?, first(&BUILDER_FIELDS)?));
-    let (state, builder) = named().or_else(|| first_fields(rt, &place))?;
+    let named =
+        |(state, builder): &(&str, &str)| Some((fields.get(state)?, fields.get(builder)?));
+    let (state, builder) = FIELDS
+        .iter()
+        .find_map(named)
+        .or_else(|| first_fields(rt, &place))?;
+    let resumable = &*state.name == RESUMABLE.0;
     let words_of = |field: &Field, most| place.extent(rt, field).div_euclid(8).clamp(1, most);
-    let awaiters = place.fields(rt).filter(|f| is_awaiter(&f.name));
+    let is_awaiter = |f: &&Field| {
+        if resumable {
+            is_resumable_awaiter(rt, f)
+        } else {
+            is_awaiter(&f.name)
+        }
+    };
+    let awaiters = place.fields(rt).filter(is_awaiter);
     let (empty, awaiters): (Vec<_>, Vec<_>) = awaiters.partition(|f| {
         rt.field_type_name(f)
             .is_some_and(|n| n.starts_with(YIELD) && n.ends_with("YieldAwaiter"))
@@ -281,6 +354,7 @@ fn shape(rt: &Runtime<'_>, ty: &Arc<Type>) -> Option<Shape> {
         builder: builder.offset,
         builder_words: words_of(builder, BUILDER_WORDS),
         iterator: fields.contains_key("<>v__promiseOfValueOrEnd"),
+        resumable,
         is_void: rt
             .field_type_name(builder)
             .is_some_and(|n| n == "System.Runtime.CompilerServices.AsyncVoidMethodBuilder"),
@@ -290,6 +364,9 @@ fn shape(rt: &Runtime<'_>, ty: &Arc<Type>) -> Option<Shape> {
             .map(|f| Awaiter {
                 name: Arc::clone(&f.name),
                 offset: f.offset,
+                is_runtimes: rt
+                    .field_type_name(f)
+                    .is_some_and(|n| n.starts_with(AWAITERS) && n.contains("Awaiter")),
                 words: match f.kind {
                     FieldKind::Reference => 1,
                     _ => words_of(f, MAX_AWAITER_WORDS),
@@ -321,6 +398,17 @@ fn is_awaiter(name: &str) -> bool {
         .strip_prefix("<>u__")
         .or_else(|| name.strip_prefix("$A"));
     number.is_some_and(|n| n.parse::<u32>().is_ok())
+}
+
+/// `awaiter`, `awaiter0`: F# names them after the variables of the library's inlined code, one field for each await.
+fn is_resumable_awaiter(rt: &Runtime<'_>, field: &Field) -> bool {
+    let is_structure = || {
+        field.kind == FieldKind::ValueType
+            && rt
+                .field_type_name(field)
+                .is_some_and(|n| n.ends_with("Awaiter") || n.ends_with("Awaiter`1"))
+    };
+    field.name.starts_with("awaiter") || is_structure()
 }
 
 #[cfg(test)]

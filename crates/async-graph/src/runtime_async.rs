@@ -100,6 +100,16 @@ pub enum Head {
     Other,
 }
 
+impl Head {
+    /// The slot that names what is awaited, and what that is.
+    pub(crate) fn awaited(self) -> Option<(Addr, Addr)> {
+        match self {
+            Self::Task(slot, object) | Self::Source(slot, object) => Some((slot, object)),
+            Self::Other => None,
+        }
+    }
+}
+
 /// The chain inside one task.
 #[derive(Clone, Debug)]
 pub struct Operation {

@@ -62,10 +62,15 @@ impl TaskFields {
         self.flags(rt, task) & flags::COMPLETED != 0
     }
 
+    /// Where `m_continuationObject` is.
+    pub(crate) fn continuation_slot(&self, task: Addr) -> Addr {
+        task + self.continuation
+    }
+
     /// Slot and value of `m_continuationObject`.
     #[must_use]
     pub fn continuation(&self, rt: &Runtime<'_>, task: Addr) -> Option<(Addr, Addr)> {
-        let slot = task + self.continuation;
+        let slot = self.continuation_slot(task);
         Some((slot, rt.memory().ptr(slot)?.non_null()?))
     }
 

@@ -42,6 +42,7 @@ mod descriptor;
 mod error;
 mod exceptions;
 mod gap;
+mod generics;
 mod heap;
 mod layout;
 mod locate;

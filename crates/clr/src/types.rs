@@ -152,6 +152,11 @@ impl Type {
         matches!(self.flags & flags::CATEGORY, 0x4_0000..=0x7_0000)
     }
 
+    /// Whether instances are numbers, truth values, characters or members of enumerations.
+    pub(crate) fn is_primitive(&self) -> bool {
+        matches!(self.flags & flags::CATEGORY, 0x6_0000 | 0x7_0000)
+    }
+
     fn is_generic_instance(&self) -> bool {
         self.flags & flags::HAS_COMPONENT_SIZE == 0
             && matches!(self.flags & flags::GENERICS, 0x10 | 0x20)

@@ -336,3 +336,46 @@ fn findings_are_possible_at_most_while_objects_are_moved() {
             .contains("moving objects")
     );
 }
+
+#[test]
+fn a_link_that_the_method_denies_is_left_out_and_told() {
+    let process = Process::new()
+        .task("tcs")
+        .task("other")
+        .method("App.Handler.Run", 0, "tcs")
+        .stranger("other", "App.Handler.Run#1");
+    let report = report(&process);
+    assert_eq!(
+        chains(&report),
+        ["1 task-completion-source: App.Handler.Run@0"]
+    );
+    assert!(
+        has_contradiction(&report, "1 are left out"),
+        "{:#?}",
+        report.gaps
+    );
+}
+
+#[test]
+fn a_link_that_the_awaited_task_denies_is_shown_and_told() {
+    let process = Process::new()
+        .task("tcs")
+        .method("App.Handler.Run", 0, "tcs")
+        .unlisted("App.Handler.Run#1");
+    let report = report(&process);
+    assert_eq!(
+        chains(&report),
+        ["1 task-completion-source: App.Handler.Run@0"]
+    );
+    assert!(
+        has_contradiction(&report, "they are shown"),
+        "{:#?}",
+        report.gaps
+    );
+}
+
+fn has_contradiction(report: &Report, what: &str) -> bool {
+    let denied =
+        |g: &asynctriage_report::Gap| g.why.contains("denied by the other") && g.why.contains(what);
+    report.gaps.iter().any(denied)
+}

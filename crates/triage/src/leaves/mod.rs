@@ -69,6 +69,9 @@ impl Analysis<'_, '_> {
             asynctriage_async_graph::Chosen::ByCode => {
                 evidence.push_str("; other awaiters of the method hold old values, by its code");
             }
+            asynctriage_async_graph::Chosen::Confirmed => {
+                evidence.push_str("; other awaiters hold something too, but what they hold does not resume the method");
+            }
             asynctriage_async_graph::Chosen::Unclear => {
                 evidence.push_str(
                     "; several awaiters of the method hold something, and its code, which tells the one that counts, is not in the dump",
@@ -151,7 +154,7 @@ impl Analysis<'_, '_> {
 
     fn own_leaf(&self, path: &Path, node: Node) -> Leaf {
         match node.class {
-            Class::Box | Class::PooledBox => self.machine_leaf(path.leaf),
+            Class::Box | Class::PooledBox | Class::OwnBox => self.machine_leaf(path.leaf),
             Class::RuntimeAsyncTask if self.graph.operations.contains_key(&path.leaf) => {
                 self.operation_leaf(path.leaf)
             }

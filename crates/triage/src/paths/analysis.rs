@@ -268,7 +268,8 @@ impl<'r, 'd> Analysis<'r, 'd> {
         }
         let ty = self.rt.ty(node.mt)?;
         let machine = self.rt.ty(*self.rt.type_args(&ty).last()?)?;
-        matches!(node.class, Class::Box | Class::PooledBox)
+        node.class
+            .is_machine()
             .then(|| self.names.method(self.rt, &machine))
     }
 }

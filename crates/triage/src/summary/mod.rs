@@ -224,17 +224,14 @@ impl Analysis<'_, '_> {
             free_bytes: free.map_or(0, |f| f.bytes),
             gc_in_progress: heap.shape.collection.is_running(),
             collection: self.collection_facts(),
-            state_machines: nodes(|c| matches!(c, Class::Box | Class::PooledBox)),
+            state_machines: nodes(Class::is_machine),
             tasks: nodes(Class::is_task),
         }
     }
 
     fn statistics(&self) -> BTreeMap<String, u64> {
         let boxes = |nodes: &[asynctriage_async_graph::Node]| {
-            nodes
-                .iter()
-                .filter(|n| matches!(n.class, Class::Box | Class::PooledBox))
-                .count() as u64
+            nodes.iter().filter(|n| n.class.is_machine()).count() as u64
         };
         BTreeMap::from([
             (
