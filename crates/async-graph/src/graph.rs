@@ -148,6 +148,13 @@ impl AsyncGraph {
         self.helpers.get(&kind).map_or(&[], Vec::as_slice)
     }
 
+    /// Whether a node is an end of a link that its other end denies.
+    #[must_use]
+    pub fn is_contradicted(&self, id: NodeId) -> bool {
+        let mut ends = self.contradictions.iter().filter(|c| !c.left_out);
+        ends.any(|c| c.from == id || c.to == id)
+    }
+
     /// Who is resumed by a node.
     pub fn waiters(&self, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
         self.graph.edges(id).map(|e| e.target())

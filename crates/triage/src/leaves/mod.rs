@@ -83,8 +83,13 @@ impl Analysis<'_, '_> {
     }
 
     /// Whether a chain is garbage: nothing reaches what it begins with, and nobody alive waits for its end. Who reaches the
-    /// innermost method reaches what it awaits, so one test per end is enough.
+    /// innermost method reaches what it awaits, so one test per end is enough. Where the ends of a link disagree, what
+    /// reaches what is not known either.
     fn is_dead(&self, path: &Path) -> bool {
+        let mut nodes = path.frames.iter().chain([&path.leaf]);
+        if nodes.any(|id| self.graph.is_contradicted(*id)) {
+            return false;
+        }
         let reached = |id| {
             let node = self.graph.object(id);
             node.is_some_and(|n| self.is_reachable(n.addr))
