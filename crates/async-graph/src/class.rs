@@ -3,6 +3,7 @@
 //! Names are those of System.Private.CoreLib 8.0 to 11.0; a missing type means that the feature is not used (trimmed
 //! applications lose unused ones).
 
+use crate::fsharp;
 use crate::own::is_own_box;
 use asynctriage_clr::{Field, Runtime, Type};
 use asynctriage_dump::Addr;
@@ -17,6 +18,8 @@ pub enum Class {
     /// The heap form of an async method whose builder is not the runtime's: the state machine itself, or an object that
     /// holds one; not a Task.
     OwnBox,
+    /// A computation of F#'s `async` that waits, by its activation; not a Task.
+    Computation,
     /// The Task of a chain of runtime-async frames (.NET 11).
     RuntimeAsyncTask,
     /// A combinator or continuation that is itself a Task.
@@ -37,7 +40,7 @@ impl Class {
     pub fn is_task(self) -> bool {
         !matches!(
             self,
-            Self::PooledBox | Self::OwnBox | Self::Source | Self::BlockingWait
+            Self::PooledBox | Self::OwnBox | Self::Computation | Self::Source | Self::BlockingWait
         )
     }
 
@@ -112,6 +115,8 @@ pub enum Helper {
     ReaderWriterLock,
     /// A scheduler of tasks, the program's own ones included.
     Scheduler,
+    /// A computation of F#'s `async` that has begun.
+    Activation,
 }
 
 const TASK: &str = "System.Threading.Tasks.Task";
@@ -254,6 +259,7 @@ pub(crate) fn classify(rt: &Runtime<'_>, mt: Addr) -> Option<Class> {
         return Some(Class::Combinator(*combinator));
     }
     by_hierarchy(rt, &ty)
+        .or_else(|| fsharp::classify(rt, &ty))
         .or_else(|| is_own_box(rt, &ty).then_some(Class::OwnBox))
         .or_else(|| is_source(rt, &ty).then_some(Class::Source))
 }

@@ -1,5 +1,6 @@
 //! The graph: what resumes what.
 
+use crate::callee::Callees;
 use crate::class::{Class, Helper, classify};
 use crate::machine::{BoxState, Decoder, Machine};
 use crate::queue::Queues;
@@ -12,7 +13,7 @@ use asynctriage_clr::{Gap, Heap, Runtime};
 use asynctriage_dump::Addr;
 use petgraph::graph::{DiGraph, EdgeIndex, NodeIndex};
 use petgraph::visit::EdgeRef;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::RwLock;
 
 /// A node's number in the graph.
@@ -66,6 +67,8 @@ pub struct AsyncGraph {
     pub machines: FxHashMap<NodeId, Machine>,
     /// Chains of runtime-async methods, by their task (.NET 11).
     pub operations: FxHashMap<NodeId, Operation>,
+    /// What goes on in computations of F#'s `async`: the closure that takes what they wait for.
+    pub computations: FxHashMap<NodeId, Addr>,
     /// Boxes that run now or have not come to their first await.
     pub running: Vec<Addr>,
     /// Objects that explain others, by what they are.
@@ -84,6 +87,7 @@ pub struct AsyncGraph {
     pub completed: Vec<Node>,
     /// Links whose ends disagree.
     pub contradictions: Vec<Contradiction>,
+    pub(crate) contradicted: FxHashSet<NodeId>,
     /// Links that a collection which moved objects has torn; none in other dumps.
     pub torn: Torn,
     /// What could not be read.
@@ -124,6 +128,12 @@ impl AsyncGraph {
         builder.out
     }
 
+    pub(crate) fn add_node(&mut self, node: Node) -> NodeId {
+        let id = self.graph.add_node(node);
+        self.ids.insert(node.addr, id);
+        id
+    }
+
     /// The node of an object.
     #[must_use]
     pub fn node(&self, addr: Addr) -> Option<NodeId> {
@@ -151,8 +161,7 @@ impl AsyncGraph {
     /// Whether a node is an end of a link that its other end denies.
     #[must_use]
     pub fn is_contradicted(&self, id: NodeId) -> bool {
-        let mut ends = self.contradictions.iter().filter(|c| !c.left_out);
-        ends.any(|c| c.from == id || c.to == id)
+        self.contradicted.contains(&id)
     }
 
     /// Who is resumed by a node.
@@ -172,10 +181,15 @@ pub(crate) struct Builder<'r, 'd> {
     pub(crate) rt: &'r Runtime<'d>,
     pub(crate) out: AsyncGraph,
     decoder: Decoder<'r, 'd>,
+    callees: Callees,
     pub(crate) sources: Sources,
     pub(crate) linked: FxHashMap<(NodeId, NodeId), EdgeIndex<u32>>,
     /// What methods with builders of other makers will complete.
     pub(crate) promises: FxHashMap<Addr, NodeId>,
+    /// Continuations of kinds that are not known: what is awaited, the slot, the object.
+    pub(crate) others: Vec<(NodeId, Addr, Addr)>,
+    /// Links to be taken out once all are known.
+    pub(crate) replaced: Vec<(NodeId, NodeId)>,
 }
 
 impl<'r, 'd> Builder<'r, 'd> {
@@ -197,6 +211,7 @@ impl<'r, 'd> Builder<'r, 'd> {
             task,
             machines: FxHashMap::default(),
             operations: FxHashMap::default(),
+            computations: FxHashMap::default(),
             running: Vec::new(),
             helpers: FxHashMap::default(),
             completion_sources: FxHashMap::default(),
@@ -206,6 +221,7 @@ impl<'r, 'd> Builder<'r, 'd> {
             rejected: Vec::new(),
             completed: Vec::new(),
             contradictions: Vec::new(),
+            contradicted: FxHashSet::default(),
             torn: Torn::default(),
             gaps,
             ids: FxHashMap::default(),
@@ -214,9 +230,12 @@ impl<'r, 'd> Builder<'r, 'd> {
             rt,
             out,
             decoder: Decoder::new(rt),
+            callees: Callees::default(),
             sources: Sources::default(),
             linked: FxHashMap::default(),
             promises: FxHashMap::default(),
+            others: Vec::new(),
+            replaced: Vec::new(),
         }
     }
 
@@ -225,8 +244,7 @@ impl<'r, 'd> Builder<'r, 'd> {
             if let Class::Helper(kind) = node.class {
                 self.out.helpers.entry(kind).or_default().push(node.addr);
             } else {
-                let id = self.out.graph.add_node(node);
-                self.out.ids.insert(node.addr, id);
+                self.out.add_node(node);
             }
         }
     }
@@ -242,7 +260,12 @@ impl<'r, 'd> Builder<'r, 'd> {
             .node_indices()
             .filter_map(|i| Some((i, self.out.object(i)?)))
             .collect();
+        let mut impossible = Vec::new();
         for (id, node) in &ids {
+            let task = self.out.task.filter(|_| node.class.is_task());
+            if task.is_some_and(|t| t.is_impossible(self.rt, node.addr)) {
+                impossible.push(node.addr);
+            }
             if node.class.is_machine() {
                 self.decode_box(*id, *node);
             } else if self.completed(*node) {
@@ -251,6 +274,7 @@ impl<'r, 'd> Builder<'r, 'd> {
                 self.decode_operation(*id, *node);
             }
         }
+        self.out.gaps.extend(impossible_gap(&impossible));
         let unnamed = runtime_async::unnamed(self.out.operations.values());
         self.out.gaps.extend(unnamed);
         self.link_results();
@@ -262,8 +286,12 @@ impl<'r, 'd> Builder<'r, 'd> {
             }
         }
         self.link_for_each();
+        self.link_computations();
         // takes links out, which renumbers the others
         self.linked = FxHashMap::default();
+        for (from, to) in std::mem::take(&mut self.replaced) {
+            self.cut_link(from, to);
+        }
         self.prove_machines();
         self.compare_ends();
         if self.out.heap.shape.collection.moving {
@@ -299,7 +327,8 @@ impl<'r, 'd> Builder<'r, 'd> {
             .task
             .and_then(|t| t.state_object(self.rt, node.addr));
         match runtime_async::decode(self.rt, node.addr, state_object) {
-            TaskState::Suspended(operation) => {
+            TaskState::Suspended(mut operation) => {
+                self.callees.check(self.rt, &mut operation.frames);
                 self.out.operations.insert(id, operation);
             }
             TaskState::Running => self.out.running.push(node.addr),
@@ -329,4 +358,18 @@ impl<'r, 'd> Builder<'r, 'd> {
             self.out.graph.remove_edge(edge);
         }
     }
+}
+
+/// Tasks whose state is not believed.
+fn impossible_gap(tasks: &[Addr]) -> Option<Gap> {
+    let first = tasks.first()?;
+    Some(Gap {
+        section: "chains",
+        place: "tasks".into(),
+        why: format!(
+            "{} tasks are in states that no task can have, as {first}: they have ended in more than one way, or with an exception that is not there; they count as if they had not ended",
+            tasks.len()
+        ),
+        remedy: "memory is damaged: take another dump, and compare".into(),
+    })
 }

@@ -34,7 +34,9 @@
     )
 )]
 
+mod callee;
 mod class;
+mod fsharp;
 mod graph;
 mod link;
 mod machine;

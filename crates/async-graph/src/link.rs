@@ -118,11 +118,13 @@ impl Builder<'_, '_> {
                 continue;
             };
             for waiter in resolve(self.rt, &self.out, slot, value) {
-                if let Waiter::Node(to, slot) = waiter
-                    && self.waits(to)
-                {
-                    let end = End::Awaited;
-                    self.add(from, to, &Claim { slot, field, end });
+                match waiter {
+                    Waiter::Node(to, slot) if self.waits(to) => {
+                        let end = End::Awaited;
+                        self.add(from, to, &Claim { slot, field, end });
+                    }
+                    Waiter::Node(..) => {}
+                    Waiter::Other(object) => self.others.push((from, slot, object)),
                 }
             }
         }

@@ -329,8 +329,7 @@ fn shape(rt: &Runtime<'_>, ty: &Arc<Type>) -> Option<Shape> {
         ty: Arc::clone(ty),
     };
     let fields = rt.instance_fields(ty);
-    let named =
-        |(state, builder): &(&str, &str)| Some((fields.get(state)?, fields.get(builder)?));
+    let named = |(state, builder): &(&str, &str)| Some((fields.get(state)?, fields.get(builder)?));
     let (state, builder) = FIELDS
         .iter()
         .find_map(named)
@@ -364,9 +363,10 @@ fn shape(rt: &Runtime<'_>, ty: &Arc<Type>) -> Option<Shape> {
             .map(|f| Awaiter {
                 name: Arc::clone(&f.name),
                 offset: f.offset,
-                is_runtimes: rt
-                    .field_type_name(f)
-                    .is_some_and(|n| n.starts_with(AWAITERS) && n.contains("Awaiter")),
+                is_runtimes: f.kind != FieldKind::Reference
+                    && rt
+                        .field_type_name(f)
+                        .is_none_or(|n| n.starts_with(AWAITERS) && n.contains("Awaiter")),
                 words: match f.kind {
                     FieldKind::Reference => 1,
                     _ => words_of(f, MAX_AWAITER_WORDS),

@@ -20,6 +20,8 @@ const BUILDERS: &str = "System.Runtime.CompilerServices.";
 const BUILDER_FIELDS: [&str; 2] = ["<>t__builder", "$Builder"];
 /// References between a builder and what it completes: the promise, its source, the source's task.
 const MAX_DEPTH: u32 = 3;
+/// References between what a method awaits and its own box: awaiter, promise, list, array, delegate.
+const MAX_WAY_BACK: u32 = 6;
 /// Objects that are looked at on the way.
 const MAX_OBJECTS: usize = 64;
 
@@ -191,7 +193,7 @@ impl Builder<'_, '_> {
         let awaited = machine
             .awaits
             .iter()
-            .map(|(_, object)| (*object, MAX_DEPTH));
+            .map(|(_, object)| (*object, MAX_WAY_BACK));
         let mut todo: VecDeque<(Addr, u32)> = awaited.collect();
         let mut seen = FxHashSet::default();
         while let Some((object, depth)) = todo.pop_front() {

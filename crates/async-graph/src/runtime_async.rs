@@ -5,7 +5,7 @@
 //! Continuations that have run keep their contents until they are collected, and may point into chains that live: only
 //! what a task leads to counts.
 
-use asynctriage_clr::{Gap, NamedBy, ResumePoint, Runtime};
+use asynctriage_clr::{AwaitNumber, Gap, NamedBy, ResumePoint, Runtime};
 use asynctriage_dump::Addr;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
@@ -46,6 +46,8 @@ pub struct AsyncFrame {
     pub slots: Addr,
     /// The ExecutionContext that it goes on with; `None` for the default one.
     pub execution_context: Option<Addr>,
+    /// The await that the frame below tells, where the code names another one.
+    pub by_callee: Option<u32>,
 }
 
 impl AsyncFrame {
@@ -53,6 +55,13 @@ impl AsyncFrame {
     #[must_use]
     pub fn is_async(&self) -> bool {
         self.point.is_async != Some(false)
+    }
+
+    /// Which await it stands at.
+    #[must_use]
+    pub fn await_number(&self) -> Option<AwaitNumber> {
+        let by_callee = self.by_callee.map(AwaitNumber::Exact);
+        by_callee.or(self.point.await_index)
     }
 
     /// The number of a slot of the continuation, as its flags count slots; `None` for another address.
@@ -196,6 +205,7 @@ fn frame(rt: &Runtime<'_>, continuation: Addr) -> Option<AsyncFrame> {
         flags,
         slots: rt.field_addr(continuation, "Flags")?,
         execution_context: slot(rt, continuation, flags, flags::EXECUTION_CONTEXT),
+        by_callee: None,
     })
 }
 

@@ -19,6 +19,8 @@ pub mod flags {
     pub const RAN_TO_COMPLETION: u32 = 0x100_0000;
     /// Waits for attached children.
     pub const WAITING_ON_CHILDREN: u32 = 0x80_0000;
+    /// Bits that no version sets.
+    pub(crate) const NEVER: u32 = 0x8800_8000;
     /// Any way of having ended.
     pub const COMPLETED: u32 = FAULTED | CANCELED | RAN_TO_COMPLETION;
 }
@@ -50,10 +52,37 @@ impl TaskFields {
         })
     }
 
-    /// `m_stateFlags`; 0 when unreadable.
+    /// `m_stateFlags`; 0 when unreadable. Flags that no task can have together say nothing of its end and count as if it
+    /// had not ended.
     #[must_use]
     pub fn flags(&self, rt: &Runtime<'_>, task: Addr) -> u32 {
-        rt.memory().u32(task + self.state_flags).unwrap_or(0)
+        let raw = rt.memory().u32(task + self.state_flags).unwrap_or(0);
+        if raw & flags::COMPLETED == 0 || self.is_possible(rt, task, raw) {
+            raw
+        } else {
+            raw & !flags::COMPLETED
+        }
+    }
+
+    /// Whether a task says that it has ended and in a way that none can.
+    pub(crate) fn is_impossible(&self, rt: &Runtime<'_>, task: Addr) -> bool {
+        let raw = rt.memory().u32(task + self.state_flags).unwrap_or(0);
+        raw & flags::COMPLETED != 0 && !self.is_possible(rt, task, raw)
+    }
+
+    /// A task ends in one way, and one that ends with an exception keeps it.
+    fn is_possible(&self, rt: &Runtime<'_>, task: Addr, raw: u32) -> bool {
+        let one_end = (raw & flags::COMPLETED).is_power_of_two() && raw & flags::NEVER == 0;
+        let keeps_exception = || {
+            // where the fields cannot be read nothing is known against it
+            let Some(contingent) = rt.memory().ptr(task + self.contingent) else {
+                return true;
+            };
+            let holder = rt.field_addr(contingent, "m_exceptionsHolder");
+            let holder = holder.map(|slot| rt.memory().ptr(slot).unwrap_or_default());
+            !contingent.is_null() && holder.is_none_or(|h| !h.is_null())
+        };
+        one_end && (raw & flags::FAULTED == 0 || keeps_exception())
     }
 
     /// Whether the task has ended.

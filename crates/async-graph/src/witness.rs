@@ -94,6 +94,9 @@ impl Builder<'_, '_> {
                     let slot = edge.slot;
                     // sources that are used once keep whom they resumed
                     let is_source = self.out.object(from).is_some_and(|n| !n.class.is_task());
+                    if !left_out {
+                        self.out.contradicted.extend([from, to]);
+                    }
                     if !(left_out && is_source) {
                         self.out.contradictions.push(Contradiction {
                             from,

@@ -52,9 +52,13 @@ impl Runtime<'_> {
     #[must_use]
     pub fn handles_exception(&self, thread: &Thread) -> bool {
         let tracker = self.layout().get("Thread", "ExceptionTracker");
-        tracker
-            .and_then(|o| self.memory.ptr(thread.addr + o))
-            .is_some_and(|t| !t.is_null() && self.memory.readable(t, 8))
+        let tracker = tracker.and_then(|o| self.memory.ptr(thread.addr + o)?.non_null());
+        // 8.0: trackers name their thread
+        let owner = self.layout().get("ExceptionTracker", "Thread");
+        tracker.is_some_and(|t| match owner {
+            Some(offset) => self.memory.ptr(t + offset) == Some(thread.addr),
+            None => self.memory.readable(t, 8),
+        })
     }
 
     /// Reads an exception; `None` when the object is none.

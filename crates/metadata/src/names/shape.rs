@@ -85,12 +85,15 @@ impl<'a> TypeShape<'a> {
     }
 }
 
-/// The method of `<METHOD>d__N`, `<METHOD>d` or `VB$StateMachine_N_METHOD`.
+/// The method of `<METHOD>d__N`, `<METHOD>d`, `VB$StateMachine_N_METHOD` or `FUNCTION@LINE`.
 fn state_machine(name: &str) -> Option<MethodShape<'_>> {
     if let Some(rest) = name.strip_prefix("VB$StateMachine_") {
         let (ordinal, method) = rest.split_once('_')?;
         let fits = ordinal.bytes().all(|b| b.is_ascii_digit()) && !method.is_empty();
         return fits.then(|| MethodShape::of(method));
+    }
+    if let Some(function) = function_at_line(name) {
+        return Some(MethodShape::of(function));
     }
     let (method, rest) = bracketed(name)?;
     let ordinal = rest.strip_prefix('d')?;
@@ -104,6 +107,14 @@ fn state_machine(name: &str) -> Option<MethodShape<'_>> {
         shape.method = Cow::Owned(shape.method.replace('-', "."));
     }
     Some(shape)
+}
+
+/// The function of `FUNCTION@LINE` or `FUNCTION@LINE-K`: machines and closures of F#, by the line that they begin at.
+fn function_at_line(name: &str) -> Option<&str> {
+    let (function, place) = name.rsplit_once('@')?;
+    let (line, number) = place.split_once('-').unwrap_or((place, "0"));
+    let is_number = |n: &str| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit());
+    (!function.is_empty() && is_number(line) && is_number(number)).then_some(function)
 }
 
 /// The name of a C# file-local type: `<File>F` and a hash of 64 digits stand in front of it.

@@ -42,6 +42,8 @@ fn names_the_methods_of_state_machines() {
         ),
         ("Ns:NoArity+<M>d__0", "A,B", "Ns.NoArity.M<A, B>"),
         ("<Go>d__1", "", "Go"),
+        ("FsApp+fetch@6", "", "FsApp.fetch"),
+        ("Ns:Pump+drain@8-6", "", "Ns.Pump.drain"),
         ("Ns:T+<get_Items>d__11", "", "Ns.T.get_Items"),
         // lambdas
         ("Ns:Names+<>c+<<Run>b__3_0>d", "", "Ns.Names.Run lambda"),

@@ -47,7 +47,8 @@ impl Analysis<'_, '_> {
         limit: Option<Timer>,
         request: Option<&RequestFacts>,
     ) -> Option<Since> {
-        let timer = limit.and_then(|t| self.clock.since_ticks(t.start));
+        let timer = limit.filter(Timer::runs);
+        let timer = timer.and_then(|t| self.clock.since_ticks(t.start));
         let witness = if is_http(leaf) {
             Witness::HttpLimit
         } else {

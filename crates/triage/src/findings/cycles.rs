@@ -4,21 +4,48 @@ use super::{Draft, Facts, fact};
 use crate::leaves::OUTSIDE_CYCLE;
 use crate::threads::ThreadFacts;
 use crate::words::listed;
-use asynctriage_async_graph::{NodeId, PostedTo};
+use asynctriage_async_graph::{AsyncFrame, NodeId, PostedTo, Witness};
 use asynctriage_dump::Addr;
 use asynctriage_report::{
     ChainGroup, Confidence, Evidence, Finding, FindingKind, LeafKind, Severity,
 };
+use rustc_hash::FxHashSet;
 
 pub(super) fn find(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
     let groups = facts.groups.groups.iter();
     let cycles = groups
         .filter(|g| g.leaf.kind == LeafKind::Cycle && !g.leaf.details.contains_key(OUTSIDE_CYCLE))
-        .map(await_cycle);
+        .map(|g| await_cycle(facts, g));
     cycles.chain(context_deadlocks(facts)).collect()
 }
 
-fn await_cycle(group: &ChainGroup) -> Finding {
+/// How sure a cycle is: certain when both ends of each of its links say so.
+fn confidence(facts: Facts<'_, '_, '_>, group: &ChainGroup) -> Confidence {
+    let graph = &facts.a.graph;
+    let addresses: FxHashSet<Addr> = group
+        .frames
+        .iter()
+        .filter_map(|f| Some(Addr(f.address?.0)))
+        .collect();
+    let mut members: FxHashSet<NodeId> = addresses.iter().filter_map(|a| graph.node(*a)).collect();
+    // frames of runtime-async methods are told by their continuations
+    let holds = |frames: &[AsyncFrame]| frames.iter().any(|f| addresses.contains(&f.continuation));
+    let operations = graph.operations.iter();
+    members.extend(
+        operations
+            .filter(|(_, o)| holds(&o.frames))
+            .map(|(id, _)| *id),
+    );
+    let inside = members.iter().flat_map(|id| graph.awaited(*id));
+    let mut inside = inside.filter(|(from, _)| members.contains(from));
+    if inside.all(|(_, edge)| edge.witness == Witness::Both) {
+        Confidence::Certain
+    } else {
+        Confidence::Likely
+    }
+}
+
+fn await_cycle(facts: Facts<'_, '_, '_>, group: &ChainGroup) -> Finding {
     let methods: Vec<&str> = group.frames.iter().map(|f| f.method.as_str()).collect();
     let what = match methods.as_slice() {
         [one] => format!("{one} awaits itself"),
@@ -36,7 +63,7 @@ fn await_cycle(group: &ChainGroup) -> Finding {
     Draft {
         kind: FindingKind::AwaitCycle,
         severity: Severity::Critical,
-        confidence: Confidence::Certain,
+        confidence: confidence(facts, group),
         title: format!("Deadlock without threads: {what}"),
         text: format!(
             "{what}: each is resumed by the end of the other, so none of them will ever end ({} of this shape).",

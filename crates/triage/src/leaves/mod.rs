@@ -11,6 +11,9 @@ use asynctriage_dump::Addr;
 use asynctriage_report::{Confidence, Leaf, LeafKind};
 use serde_json::json;
 
+/// What `Async.Sleep` waits for.
+const TIMER: &str = "System.Threading.TimerQueueTimer";
+
 /// Detail of a chain that waits for a cycle without being part of it: the member that it waits for.
 pub(crate) const OUTSIDE_CYCLE: &str = "member";
 
@@ -398,6 +401,8 @@ impl Analysis<'_, '_> {
                 LeafKind::PipeWrite,
                 "a pipe's writer waits until the reader has caught up".into(),
             ),
+            d if d.starts_with("Microsoft.FSharp.Control.") => self.fsharp_leaf(node.addr, d),
+            TIMER => self.sleep_leaf(node.addr),
             d if d.starts_with("System.Threading.Channels.") => self.channel_leaf(node.addr, &name),
             d => self.io_leaf(node, d).unwrap_or_else(|| {
                 leaf(
@@ -406,6 +411,37 @@ impl Analysis<'_, '_> {
                 )
             }),
         }
+    }
+
+    /// `Async.Sleep`: a timer whose callback goes on with the computation.
+    fn sleep_leaf(&self, at: Addr) -> Leaf {
+        let timer = self.timer_at(at);
+        let ms = timer.and_then(|t| t.due);
+        let text = ms.map_or_else(
+            || "Async.Sleep".into(),
+            |ms| format!("Async.Sleep({ms} ms)"),
+        );
+        let mut out = leaf(LeafKind::Delay, text);
+        if let Some(timer) = timer {
+            timers::note(&mut out.details, timer);
+        }
+        out
+    }
+
+    /// What F#'s `async` waits for in objects of its library.
+    fn fsharp_leaf(&self, at: Addr, definition: &str) -> Leaf {
+        let text = if definition.contains("Mailbox") {
+            let queue = self.rt.reference(at, "arrivals");
+            let waiting = queue.and_then(|q| self.rt.field_u32(q, "_size"));
+            match waiting {
+                Some(n) => format!("MailboxProcessor: the next message ({n} arrived)"),
+                None => "MailboxProcessor: the next message".to_owned(),
+            }
+        } else {
+            "the result of another computation: the reply of a MailboxProcessor, or of a started child"
+                .to_owned()
+        };
+        leaf(LeafKind::Unknown, text)
     }
 
     fn periodic_leaf(&self, state: Addr) -> Leaf {

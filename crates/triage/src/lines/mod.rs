@@ -94,7 +94,7 @@ impl Lines {
         };
         let (module, rid) = (method.module, method.rid);
         let awaits = self.awaits(rt, module, rid, |m, code| m.runtime_async_awaits(rid, code));
-        let number = point.await_index.and_then(AwaitNumber::exact);
+        let number = frame.await_number().and_then(AwaitNumber::exact);
         let site = awaits
             .as_deref()
             .and_then(|all| all.iter().find(|s| Some(s.number) == number));

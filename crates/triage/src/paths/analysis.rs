@@ -12,7 +12,7 @@ use crate::process::names::{Names, combinator_text};
 use crate::process::private::{Literals, Values};
 use crate::threads::{Stacks, Threads, display_name};
 use asynctriage_async_graph::{AsyncGraph, Class, Helper, Node, NodeId};
-use asynctriage_clr::{Roots, Runtime};
+use asynctriage_clr::{Roots, Runtime, Type};
 use asynctriage_dump::Addr;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::OnceCell;
@@ -231,6 +231,9 @@ impl<'r, 'd> Analysis<'r, 'd> {
         if let Some(machine) = self.graph.machines.get(&id) {
             return self.names.method(self.rt, &machine.place.ty);
         }
+        if let Some(ty) = self.closure_type(id) {
+            return self.names.method(self.rt, &ty);
+        }
         if self.graph.for_each.contains_key(&id) {
             return "Parallel.ForEachAsync".into();
         }
@@ -253,6 +256,11 @@ impl<'r, 'd> Analysis<'r, 'd> {
             || "a blocked thread".into(),
             |(t, _)| format!("thread '{}'", display_name(t)),
         )
+    }
+
+    /// The type of the closure that a computation of F# goes on with.
+    pub(crate) fn closure_type(&self, id: NodeId) -> Option<Arc<Type>> {
+        self.rt.type_of(*self.graph.computations.get(&id)?)
     }
 
     /// The method whose call made the task of a chain of runtime-async methods: its outermost one.

@@ -50,7 +50,8 @@ pub(crate) struct Paths {
 
 /// Whether a node shows as a frame. Other nodes on a path are passed through.
 pub(crate) fn is_frame(graph: &AsyncGraph, id: NodeId) -> bool {
-    if graph.machines.contains_key(&id) || graph.for_each.contains_key(&id) {
+    let is_own = graph.machines.contains_key(&id) || graph.computations.contains_key(&id);
+    if is_own || graph.for_each.contains_key(&id) {
         return true;
     }
     if let Some(operation) = graph.operations.get(&id) {

@@ -20,7 +20,7 @@ enum SiteKey {
     /// A state machine: its type and state.
     Machine(Addr, i32),
     /// A runtime-async method: its suspension point, and its name, as shared code has several.
-    Async(Addr, Arc<str>),
+    Async(Addr, Arc<str>, Option<u32>),
     /// A combinator.
     Class(Class),
     /// Whatever has a name of its own.
@@ -152,7 +152,7 @@ impl Analysis<'_, '_> {
 
     fn site_key(&self, step: Step<'_>) -> SiteKey {
         if let Some(frame) = step.frame {
-            return SiteKey::Async(frame.point.info, Arc::clone(&frame.name));
+            return SiteKey::Async(frame.point.info, Arc::clone(&frame.name), frame.by_callee);
         }
         if let Some(machine) = self.graph.machines.get(&step.node) {
             return SiteKey::Machine(machine.place.ty.mt, machine.state);

@@ -36,7 +36,7 @@ pub(crate) fn step_offset(step: Step<'_>) -> Option<u32> {
 
 /// Whether the number of a frame's await is only the least that it can be.
 pub(crate) fn is_least_await(step: Step<'_>) -> bool {
-    let number = step.frame.and_then(|f| f.point.await_index);
+    let number = step.frame.and_then(AsyncFrame::await_number);
     matches!(number, Some(AwaitNumber::AtLeast(_)))
 }
 
@@ -77,7 +77,7 @@ impl Analysis<'_, '_> {
     /// Which await a frame stands at, or the first that it can be.
     pub(crate) fn step_await(&self, step: Step<'_>) -> Option<i32> {
         match step.frame {
-            Some(frame) => i32::try_from(frame.point.await_index?.least()).ok(),
+            Some(frame) => i32::try_from(frame.await_number()?.least()).ok(),
             None => self.graph.machines.get(&step.node).map(|m| m.state),
         }
     }
@@ -95,7 +95,8 @@ impl Analysis<'_, '_> {
             Some(frame) => frame.point.method.map(|m| m.module),
             None => {
                 let machine = self.graph.machines.get(&step.node);
-                machine.map(|m| m.place.ty.module)
+                let closure = || Some(self.closure_type(step.node)?.module);
+                machine.map(|m| m.place.ty.module).or_else(closure)
             }
         };
         module.map_or(Owner::Framework, |m| {
@@ -125,6 +126,9 @@ impl Analysis<'_, '_> {
         } else if let Some(machine) = self.graph.machines.get(&step.node) {
             let fields = machine.place.fields(self.rt);
             out.extend(fields.flat_map(|f| machine.place.references_in(self.rt, f)));
+        } else if let Some(closure) = self.graph.computations.get(&step.node) {
+            self.rt
+                .for_each_reference(*closure, &mut |_, target| out.push(target));
         }
         out
     }
@@ -155,6 +159,7 @@ impl Analysis<'_, '_> {
             (Some(_), _) => FrameKind::StateMachine,
             (None, Some(Class::Combinator(Combinator::ContinueWith))) => FrameKind::ContinueWith,
             (None, Some(Class::BlockingWait)) => FrameKind::Thread,
+            (None, Some(Class::Computation)) => FrameKind::Callback,
             _ => FrameKind::Combinator,
         }
     }
@@ -169,6 +174,9 @@ impl Analysis<'_, '_> {
             NamedBy::Nothing => "nothing: the image's data is not in the dump",
         };
         let index = match (point.await_index, frame.is_async()) {
+            _ if frame.by_callee.is_some() => {
+                "; await chosen by the frame below it, whose method another await than that of the compiled code calls"
+            }
             (Some(AwaitNumber::Exact(_)), _) => "; await counted in the IL",
             (Some(AwaitNumber::AtLeast(_)), _) => {
                 "; await counted in the compiled code, as the IL is not in the dump: the compiler may have left out awaits before it"

@@ -29,6 +29,13 @@ pub(crate) struct Timer {
     pub(crate) period: Option<u32>,
 }
 
+impl Timer {
+    /// Whether it runs: one that has fired or was stopped keeps no start and is due no more, so it dates nothing.
+    pub(crate) fn runs(&self) -> bool {
+        self.start > 0 && self.due.is_some()
+    }
+}
+
 impl Analysis<'_, '_> {
     /// The timer that an object holds in its field `_timer`.
     pub(crate) fn timer_of(&self, holder: Addr) -> Option<Timer> {
@@ -80,6 +87,7 @@ impl Analysis<'_, '_> {
 
     /// Seconds until a timer fires; below 0 when it should have fired.
     pub(crate) fn due_in(&self, timer: Timer) -> Option<f64> {
+        timer.runs().then_some(())?;
         self.clock
             .until_ticks(timer.start.saturating_add(u64::from(timer.due?)))
     }
