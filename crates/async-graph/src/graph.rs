@@ -2,7 +2,7 @@
 
 use crate::callee::Callees;
 use crate::class::{Class, Helper, classify};
-use crate::machine::{BoxState, Decoder, Machine};
+use crate::machine::{BoxState, COPY, Decoder, Machine};
 use crate::queue::Queues;
 use crate::runtime_async::{self, Operation, TaskState};
 use crate::source::Sources;
@@ -14,7 +14,11 @@ use asynctriage_dump::Addr;
 use petgraph::graph::{DiGraph, EdgeIndex, NodeIndex};
 use petgraph::visit::EdgeRef;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
 use std::sync::RwLock;
+
+/// Types that a gap names.
+const MAX_TYPES: usize = 3;
 
 /// A node's number in the graph.
 pub type NodeId = NodeIndex<u32>;
@@ -297,6 +301,9 @@ impl<'r, 'd> Builder<'r, 'd> {
         if self.out.heap.shape.collection.moving {
             self.cut_torn_links();
         }
+        self.out
+            .gaps
+            .extend(rejected_gap(self.rt, &self.out.rejected));
         self.link_owners();
         self.out.queues = Queues::read(self.rt, &self.out);
     }
@@ -358,6 +365,36 @@ impl<'r, 'd> Builder<'r, 'd> {
             self.out.graph.remove_edge(edge);
         }
     }
+}
+
+/// Methods that wait in a way that is not read. Copies that a collection left behind are none.
+fn rejected_gap(rt: &Runtime<'_>, rejected: &[Rejected]) -> Option<Gap> {
+    let unread = rejected.iter().filter(|r| r.reason != COPY);
+    let mut types: BTreeMap<Addr, (u64, &'static str)> = BTreeMap::new();
+    for r in unread {
+        let of_type = types.entry(r.mt).or_insert((0, r.reason));
+        of_type.0 = of_type.0.saturating_add(1);
+    }
+    let count = types.values().map(|(n, _)| *n).fold(0, u64::saturating_add);
+    let text = |(mt, (n, reason)): (&Addr, &(u64, &str))| {
+        let name = rt
+            .ty(*mt)
+            .map_or_else(|| mt.to_string(), |t| rt.name(&t).to_string());
+        format!("{n} {name} ({reason})")
+    };
+    let mut all: Vec<String> = types.iter().take(MAX_TYPES).map(text).collect();
+    if types.len() > MAX_TYPES {
+        all.push("others".into());
+    }
+    (count > 0).then(|| Gap {
+        section: "chains",
+        place: "objects that look like waiting methods".into(),
+        why: format!(
+            "{count} are not read: {}; what they wait for and who waits for them is missing",
+            all.join(", ")
+        ),
+        remedy: "look at them with `asynctriage show`; memory may be damaged, or their compiler is one that is not known".into(),
+    })
 }
 
 /// Tasks whose state is not believed.

@@ -57,6 +57,8 @@ impl Builder<'_, '_> {
                 edges.extend(from.map(|from| (from, *id, slot, "continuation")));
             }
         }
+        let by_frames = self.awaited_by_frames().into_iter();
+        edges.extend(by_frames.map(|(slot, from, id)| (from, id, slot, "awaiter")));
         edges.sort_unstable_by_key(|(from, to, slot, _)| (*to, *slot, *from));
         for (from, to, slot, field) in edges {
             let end = End::Waiter;
@@ -76,7 +78,6 @@ impl Builder<'_, '_> {
         let place = self.rt.place(object)?;
         let inner = place
             .fields(self.rt)
-            .into_iter()
             .flat_map(|f| place.references_in(self.rt, f).collect::<Vec<_>>());
         let inner: Vec<Addr> = inner.take(MAX_WRAPPED).collect();
         let node = inner.iter().find_map(|o| self.out.node(*o));

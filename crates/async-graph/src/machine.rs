@@ -78,6 +78,9 @@ const FIELDS: [(&str, &str); 3] = [
 /// Resumable code of F#: `task`, `backgroundTask`, and what libraries build likewise. The state counts from 1, stays
 /// while the method runs, and the builder stands inside a structure that the library defines.
 const RESUMABLE: (&str, &str) = ("ResumptionPoint", "Data");
+/// Why a box is passed over that a collection has moved elsewhere.
+pub(crate) const COPY: &str =
+    "its builder names another task: a copy left behind by the garbage collector";
 /// Where the runtime's own awaiters are defined.
 const AWAITERS: &str = "System.Runtime.CompilerServices.";
 /// The structure around the awaiter of `Task.Yield`.
@@ -293,9 +296,7 @@ fn not_its_own(place: Place, class: Class, state: i32, blank: bool) -> BoxState 
         (true, Class::PooledBox) => BoxState::Completed,
         (true, _) if state == -1 || state == 0 => BoxState::Running(place),
         (true, _) => BoxState::Rejected("its builder names no task although it is not completed"),
-        (false, _) => BoxState::Rejected(
-            "its builder names another task: a copy left behind by the garbage collector",
-        ),
+        (false, _) => BoxState::Rejected(COPY),
     }
 }
 

@@ -8,6 +8,7 @@ use crate::class::{Class, implements};
 use crate::graph::{Builder, Edge, NodeId};
 use crate::link::Claim;
 use crate::machine::{Chosen, Holder, Proof};
+use crate::runtime_async::Head;
 use crate::witness::{End, Witness};
 use asynctriage_clr::{Field, FieldKind, Place, Runtime, Type};
 use asynctriage_dump::Addr;
@@ -190,27 +191,59 @@ impl Builder<'_, '_> {
         let (Some(machine), Some(node)) = (self.out.machines.get(&id), self.out.object(id)) else {
             return false;
         };
-        let awaited = machine
-            .awaits
-            .iter()
-            .map(|(_, object)| (*object, MAX_WAY_BACK));
-        let mut todo: VecDeque<(Addr, u32)> = awaited.collect();
+        let mut awaited = machine.awaits.iter();
+        awaited.any(|(_, object)| self.leads_to(*object, node.addr))
+    }
+
+    /// Whether an object leads to another by few references, none of them through something else that waits.
+    fn leads_to(&self, from: Addr, target: Addr) -> bool {
+        let mut todo: VecDeque<(Addr, u32)> = VecDeque::from([(from, MAX_WAY_BACK)]);
         let mut seen = FxHashSet::default();
         while let Some((object, depth)) = todo.pop_front() {
-            if object == node.addr {
+            if object == target {
                 return true;
             }
-            if depth > 0
-                && seen.len() < MAX_OBJECTS
-                && self.out.node(object).is_none()
-                && seen.insert(object)
-            {
+            let passes = object == from || self.out.node(object).is_none();
+            if depth > 0 && passes && seen.len() < MAX_OBJECTS && seen.insert(object) {
                 self.rt.for_each_reference(object, &mut |_, next| {
                     todo.push_back((next, depth.saturating_sub(1)));
                 });
             }
         }
         false
+    }
+
+    /// What chains of runtime-async methods await by awaiters of other makers: the innermost frame keeps the awaiter, and
+    /// what it waits for keeps the task's delegate. Slot, what is awaited, who awaits.
+    pub(crate) fn awaited_by_frames(&self) -> Vec<(Addr, NodeId, NodeId)> {
+        let mut out = Vec::new();
+        let operations = self.out.operations.iter();
+        let unknown = operations.filter(|(_, o)| o.head == Head::Other);
+        for (id, operation) in unknown {
+            let (Some(frame), Some(task)) = (operation.frames.first(), self.out.object(*id)) else {
+                continue;
+            };
+            let mut found: Vec<(Addr, NodeId)> = Vec::new();
+            self.rt
+                .for_each_reference(frame.continuation, &mut |slot, object| {
+                    let own = self.own_awaited(object);
+                    found.extend(
+                        own.filter(|_| self.leads_to(object, task.addr))
+                            .map(|o| (slot, o)),
+                    );
+                });
+            found.dedup_by_key(|(_, from)| *from);
+            if let [(slot, from)] = found.as_slice() {
+                out.push((*slot, *from, *id));
+            }
+        }
+        out
+    }
+
+    /// The method that an object stands for: its box, its promise, or an awaiter around that.
+    fn own_awaited(&self, object: Addr) -> Option<NodeId> {
+        let is_own = |id: &NodeId| self.is_own(*id) && self.waits(*id);
+        self.awaited_node(object).filter(is_own)
     }
 
     /// Resumable code keeps its state while it runs: it stands at an await when what that awaits has not ended.

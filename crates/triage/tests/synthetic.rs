@@ -166,8 +166,17 @@ fn a_state_that_no_method_has_is_rejected() {
         .task("tcs")
         .method("App.Handler.Odd", -77, "tcs")
         .method("App.Handler.Run", 0, "tcs");
-    let report = check(&process, &["1 task-completion-source: App.Handler.Run@0"]);
+    let report = report(&process);
+    assert_eq!(
+        chains(&report),
+        ["1 task-completion-source: App.Handler.Run@0"]
+    );
     assert_eq!(report.rejected.len(), 1, "{:?}", report.rejected);
+    let told = report
+        .gaps
+        .iter()
+        .any(|g| g.why.starts_with("1 are not read"));
+    assert!(told, "{:#?}", report.gaps);
 }
 
 #[test]
