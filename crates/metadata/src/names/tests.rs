@@ -173,7 +173,6 @@ fn other_types_are_named_themselves() {
         ),
         ("Ns:Outer`1+Inner`1", "A,B", "Ns.Outer<A>.Inner<B>"),
         ("Ns:T+<>c__DisplayClass0_0", "", "Ns.T"),
-        ("Ns:Startup+main@12-1", "", "Ns.Startup.main@12-1"),
         ("<>c", "", "<>c"),
         ("Ns:<>c+<>c__DisplayClass1", "", "Ns.<>c+<>c__DisplayClass1"),
         (
