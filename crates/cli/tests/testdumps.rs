@@ -216,6 +216,11 @@ fn packed_files_that_fail_their_own_checks_are_said_to() {
                 gap["section"] == "dump" && gap["why"].as_str().is_some_and(|w| w.contains(said))
             };
             assert!(gaps.iter().any(is_said), "{command:?}: {gaps:?}");
+            let findings = json["findings"].as_array().into_iter().flatten();
+            let mut certain = findings.filter(|f| f["confidence"] == "certain");
+            if said.contains("checksum or length") {
+                assert_eq!(certain.next(), None, "bytes of it are wrong");
+            }
         }
         let recording = "forever-runtimeasync-11.0.0.nettrace.gz";
         let recording = broken(recording, "faulty.nettrace.gz", harm);

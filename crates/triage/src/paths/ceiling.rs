@@ -1,6 +1,7 @@
 //! How sure anything can be at most, for what the whole dump is like.
 
 use super::Analysis;
+use asynctriage_dump::StreamEnd;
 use asynctriage_report::Confidence;
 
 impl Analysis<'_, '_> {
@@ -13,6 +14,11 @@ impl Analysis<'_, '_> {
                 "a garbage collection was moving objects: what is read of them may be half moved"
                     .into(),
             ));
+        }
+        let packed = self.rt.dump().compression;
+        if let Some(packed) = packed.filter(|p| p.end == StreamEnd::WrongChecksum) {
+            let why = packed.fault().unwrap_or_default();
+            all.push((Confidence::Likely, why.to_owned()));
         }
         if let Some(from) = self.rt.foreign_core_names() {
             all.push((
