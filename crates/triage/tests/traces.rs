@@ -88,8 +88,12 @@ fn cut_everywhere(name: &str, step: usize) {
                 "{name} at {len}: dispatcher {id}"
             );
         }
-        let drawn = timeline(part).expect("its header is whole");
-        let open = drawn.operations.iter().filter(|o| o.open).count() as u64;
+        let drawn = timeline(part, &everything()).expect("its header is whole");
+        let open = drawn
+            .operations
+            .iter()
+            .filter(|o| o.ended.is_none())
+            .count() as u64;
         let waiting: u64 = report.chains.iter().map(|c| c.count).sum();
         assert_eq!(open, waiting, "{name} at {len}");
         assert!(
