@@ -21,7 +21,8 @@ pub(crate) struct Claim {
 impl Builder<'_, '_> {
     /// Adds what one end of a link says; when the other end has said so before, the link is confirmed.
     pub(crate) fn add(&mut self, from: NodeId, to: NodeId, claim: &Claim) {
-        if from == to {
+        // a task that awaits itself; of others a link to itself says nothing
+        if from == to && !self.waits(from) {
             return;
         }
         match self.linked.entry((from, to)) {

@@ -151,8 +151,8 @@ pub(crate) struct ReportArgs {
     /// Say how long each phase took
     #[arg(long)]
     pub(crate) timings: bool,
-    /// Look for symbol files (portable PDBs) in DIR, too: side by side or as a symbol store; repeat for more. Also files
-    /// that `asynctriage symbols add --into` made
+    /// Look for symbol files (portable PDBs) in DIR, too: side by side or as a symbol store; repeat for more. Modules that
+    /// lie there are taken as with --module-path. Also files that `asynctriage symbols add --into` made
     #[arg(long, value_name = "DIR")]
     pub(crate) symbols: Vec<PathBuf>,
     /// Show what each waiting method keeps: its parameters and locals, and how many bytes live only because of them

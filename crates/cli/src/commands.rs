@@ -17,7 +17,7 @@ use asynctriage_report::{self as report, Part, Report, Severity, TextOptions};
 use asynctriage_triage::{Analysis, Options, Values, analyse, views};
 use serde::Serialize;
 use std::io::{self, IsTerminal};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The report: what hangs, why, who is affected, what to do.
 pub(crate) fn triage(args: &ReportArgs) -> Result<Exit, CliError> {
@@ -44,7 +44,7 @@ fn whole(
 ) -> Result<Exit, CliError> {
     let destination = Destination::new(&args.output, &args.dump)?;
     let progress = Progress::start("reading the dump");
-    let dump = open(&args.dump, &args.files)?;
+    let dump = open_with(&args.dump, &args.files, &args.symbols)?;
     let options = Options {
         members: if args.limits.all {
             usize::MAX
@@ -210,10 +210,17 @@ fn read(path: &Path, files: &FileArgs) -> Result<Dump, CliError> {
 }
 
 pub(crate) fn open(path: &Path, files: &FileArgs) -> Result<Dump, CliError> {
+    open_with(path, files, &[])
+}
+
+/// Modules may lie beside their symbols.
+fn open_with(path: &Path, files: &FileArgs, symbols: &[PathBuf]) -> Result<Dump, CliError> {
     let mut dump = read(path, files)?;
+    let folders = symbols.iter().filter(|p| p.is_dir());
     let with_folders = files
         .module_path
         .iter()
+        .chain(folders)
         .fold(ImageFiles::new(), ImageFiles::module_path);
     let found = files.sysroot.iter().fold(with_folders, ImageFiles::sysroot);
     found.complete(&mut dump);

@@ -21,6 +21,7 @@ macro_rules! pages {
 pages![
     "await-cycle",
     "bottleneck",
+    "cancellation-deadlock",
     "cancelled-tasks",
     "capture",
     "channel-full",
@@ -40,11 +41,14 @@ pages![
     "queue-depth",
     "ready-not-running",
     "retained-by-state-machine",
+    "scheduler-deadlock",
+    "semaphore-deadlock",
     "semaphore-exhausted",
     "sync-context-deadlock",
     "thread-blocked-on-task",
     "threadpool-starvation",
     "trace",
+    "type-initializer-deadlock",
     "unhandled-exception",
 ];
 

@@ -8,6 +8,8 @@ use asynctriage_metadata::{Metadata, Source, il};
 
 /// The longest method body that is read.
 const MAX_IL: u64 = 1 << 20;
+/// Sections behind a method's code.
+const MAX_SECTIONS: usize = 16;
 /// The longest embedded PDB that is read, packed.
 const MAX_EMBEDDED: u64 = 64 << 20;
 
@@ -19,6 +21,42 @@ impl Runtime<'_> {
         let known = self.module(module);
         let image = self.module_image(module)?;
         method_il(self.memory, &image, known.metadata.as_ref()?, rid)
+    }
+
+    /// The IL of a method with its exception handlers.
+    #[must_use]
+    pub fn method_body(&self, module: Addr, rid: u32) -> Option<il::Body> {
+        let known = self.module(module);
+        let image = self.module_image(module)?;
+        let code = method_il(self.memory, &image, known.metadata.as_ref()?, rid)?;
+        let rva = known.metadata.as_ref()?.method(rid)?.rva;
+        let at = image.rva_to_addr(rva)?;
+        let handlers = self.handlers(at, code.len() as u64);
+        Some(il::Body { code, handlers })
+    }
+
+    /// The handlers behind a method's code.
+    fn handlers(&self, body: Addr, code: u64) -> Vec<il::Handler> {
+        let mut out = Vec::new();
+        let m = self.memory;
+        if !m.u8(body).is_some_and(il::has_sections) {
+            return out;
+        }
+        // sections begin at multiples of four, as the header of twelve bytes does
+        let mut at = body + il::BODY_HEADER as u64 + code.next_multiple_of(4);
+        for _ in 0..MAX_SECTIONS {
+            let Some(head) = m.u32(at).map(u32::to_le_bytes) else {
+                break;
+            };
+            let (size, more) = il::section_extent(head);
+            let section = m.bytes(at, size.into(), MAX_IL);
+            out.extend(section.iter().flat_map(|s| il::handlers(s)));
+            if !more || size == 0 {
+                break;
+            }
+            at = at + u64::from(size).next_multiple_of(4);
+        }
+        out
     }
 
     /// The row of the `MoveNext` of a state machine.

@@ -2,13 +2,17 @@
 
 mod awaits;
 mod effect;
+mod entered;
 mod flow;
+mod handlers;
 mod members;
 mod receivers;
 #[cfg(test)]
 mod tests;
 
 pub use awaits::AwaitSite;
+pub use entered::{Entered, Form, Place, Root};
+pub use handlers::{Body, Handler, HandlerKind, handlers, has_sections, section_extent};
 pub use receivers::{CallSite, Receiver};
 
 use flow::CallShape;

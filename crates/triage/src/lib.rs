@@ -26,6 +26,7 @@ mod summary;
 mod threads;
 pub mod trace;
 pub mod views;
+mod waitfor;
 mod words;
 
 pub use options::{Options, Values};

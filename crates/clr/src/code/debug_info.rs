@@ -11,18 +11,18 @@ use std::collections::BTreeSet;
 /// Bytes of the head that tells the sizes: six numbers of at most eleven nibbles.
 const MAX_HEAD: u64 = 40;
 /// Bytes of one part; the largest methods stay far below.
-const MAX_PART: u64 = 1 << 20;
+pub(super) const MAX_PART: u64 = 1 << 20;
 /// The parts that are read.
 const BOUNDS: usize = 0;
 const POINTS: usize = 5;
-const MAX_ITEMS: u32 = 1 << 20;
+pub(super) const MAX_ITEMS: u32 = 1 << 20;
 /// What is added to IL offsets so that the three special values in front of 0 fit in.
-const IL_BIAS: u32 = 3;
+pub(super) const IL_BIAS: u32 = 3;
 /// What is added to variable numbers likewise.
 const VAR_BIAS: i64 = 6;
 /// Flag of a bound: the call suspends.
 const ASYNC: u64 = 4;
-const FLAG_BITS: u32 = 3;
+pub(super) const FLAG_BITS: u32 = 3;
 /// Bytes of a call in IL, such as that of `AsyncHelpers.Await`.
 const CALL: u32 = 5;
 /// Bytes of IL that hold an await which the compiler can leave out, and the least in front of another: two calls, as
@@ -114,7 +114,7 @@ impl DebugInfo {
             }
         };
         Some(Self {
-            bounds: bounds(&part(BOUNDS)?)?,
+            bounds: packed_bounds(&part(BOUNDS)?, FLAG_BITS)?,
             points: points(&part(POINTS)?)?,
         })
     }
@@ -168,7 +168,7 @@ impl DebugInfo {
 }
 
 /// As many bytes as can be read, `want` at most: the head may be the last thing in a piece of the dump.
-fn readable(memory: &dyn Memory, at: Addr, want: u64) -> u64 {
+pub(super) fn readable(memory: &dyn Memory, at: Addr, want: u64) -> u64 {
     (1..=want)
         .rev()
         .find(|n| memory.readable(at, *n))
@@ -176,7 +176,7 @@ fn readable(memory: &dyn Memory, at: Addr, want: u64) -> u64 {
 }
 
 /// Entries of fixed width behind a count and two widths: flags, native offset from the one before, IL offset.
-fn bounds(bytes: &[u8]) -> Option<Vec<Bound>> {
+pub(super) fn packed_bounds(bytes: &[u8], flag_bits: u32) -> Option<Vec<Bound>> {
     if bytes.is_empty() {
         return Some(Vec::new());
     }
@@ -194,7 +194,7 @@ fn bounds(bytes: &[u8]) -> Option<Vec<Bound>> {
     let mut native = 0_u32;
     let mut out = Vec::new();
     for _ in 0..count {
-        let flags = bits.take(FLAG_BITS)?;
+        let flags = bits.take(flag_bits)?;
         native = native.wrapping_add(u32::try_from(bits.take(native_bits)?).ok()?);
         let il = u32::try_from(bits.take(il_bits)?).ok()?;
         out.push(Bound {
@@ -232,13 +232,13 @@ fn points(bytes: &[u8]) -> Option<Vec<AsyncPoint>> {
     Some(out)
 }
 
-struct Nibbles<'b> {
+pub(super) struct Nibbles<'b> {
     bytes: &'b [u8],
     at: usize,
 }
 
 impl<'b> Nibbles<'b> {
-    fn new(bytes: &'b [u8]) -> Self {
+    pub(super) fn new(bytes: &'b [u8]) -> Self {
         Self { bytes, at: 0 }
     }
 
@@ -249,7 +249,7 @@ impl<'b> Nibbles<'b> {
         Some(if high { byte >> 4 } else { byte & 0xf })
     }
 
-    fn unsigned(&mut self) -> Option<u32> {
+    pub(super) fn unsigned(&mut self) -> Option<u32> {
         let mut value = 0_u32;
         loop {
             let nibble = self.nibble()?;
@@ -273,7 +273,7 @@ impl<'b> Nibbles<'b> {
     }
 
     /// Bytes used so far, the one begun included.
-    fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         self.at.div_ceil(2)
     }
 }

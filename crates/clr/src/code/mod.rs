@@ -11,6 +11,7 @@ mod lambdas;
 mod method;
 mod nibble;
 mod point_lists;
+mod position;
 mod range;
 mod resume;
 #[cfg(test)]

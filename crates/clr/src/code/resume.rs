@@ -149,7 +149,7 @@ impl Runtime<'_> {
         Some(method.impl_flags & IMPL_ASYNC != 0)
     }
 
-    fn debug_info(&self, code: &Code, method: &MethodRef) -> Option<DebugInfo> {
+    pub(super) fn debug_info(&self, code: &Code, method: &MethodRef) -> Option<DebugInfo> {
         let at = match code.kind {
             CodeKind::Jit { header } => self
                 .memory

@@ -81,7 +81,7 @@ impl<S: Source> Metadata<S> {
         })
     }
 
-    fn callee_owner(&self, method: Token) -> Option<TypePath> {
+    pub(super) fn callee_owner(&self, method: Token) -> Option<TypePath> {
         let method = self.generic_definition(method)?;
         let owner = match method.table()? {
             Table::MethodDef => Token::new(Table::TypeDef, self.method_owner(method.rid())?),

@@ -186,6 +186,14 @@ words! {
         MixedDeadlock = "mixed-deadlock",
         /// A thread waits for what is posted to itself.
         SyncContextDeadlock = "sync-context-deadlock",
+        /// Methods or threads that wait for each other's semaphores.
+        SemaphoreDeadlock = "semaphore-deadlock",
+        /// A task waits for what is queued behind itself in its scheduler.
+        SchedulerDeadlock = "scheduler-deadlock",
+        /// Threads that wait for callbacks of a cancellation, which wait for them.
+        CancellationDeadlock = "cancellation-deadlock",
+        /// Threads that wait for a class constructor, which waits for them.
+        TypeInitializerDeadlock = "type-initializer-deadlock",
         /// A semaphore with no place left and waiters.
         SemaphoreExhausted = "semaphore-exhausted",
         /// A connection pool with no connection left and waiters.

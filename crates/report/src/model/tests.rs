@@ -66,7 +66,8 @@ fn words_are_those_of_the_contract() {
     assert_eq!(
         words(FindingKind::ALL.iter().map(|k| k.as_str()).collect()),
         "thread-blocked-on-task, threadpool-starvation, queue-depth, lock-deadlock, lock-contention, monitor-wait, await-cycle, \
-         mixed-deadlock, sync-context-deadlock, semaphore-exhausted, http-pool-exhausted, channel-full, bottleneck, \
+         mixed-deadlock, sync-context-deadlock, semaphore-deadlock, scheduler-deadlock, cancellation-deadlock, \
+         type-initializer-deadlock, semaphore-exhausted, http-pool-exhausted, channel-full, bottleneck, \
          never-completes, ready-not-running, unhandled-exception, faulted-tasks, cancelled-tasks, retained-by-state-machine, \
          completed-not-collected, idle"
     );

@@ -3,7 +3,8 @@
 use super::{Draft, Facts, collections, entrants, fact};
 use crate::libraries::channels;
 use crate::libraries::http_client::Unit;
-use crate::paths::semaphores as semaphores_of;
+use crate::paths::{semaphores as semaphores_of, steps_of};
+use crate::waitfor::Node;
 use crate::words::{listed, several, verb, waits};
 use asynctriage_async_graph::NodeId;
 use asynctriage_dump::Addr;
@@ -150,9 +151,13 @@ fn semaphore(
     } else {
         String::new()
     };
+    let inside = inside(facts, at);
     let holders = holders(facts, at, &ids);
-    let severity = severity_of(limit, count, !holders.is_empty(), requests);
-    let held = if holders.is_empty() && severity == Severity::Info {
+    let is_held = !inside.is_empty() || !holders.is_empty();
+    let severity = severity_of(limit, count, is_held, requests);
+    let held = if !inside.is_empty() {
+        format!(" Inside are, by their code: {}.", listed(&inside))
+    } else if holders.is_empty() && severity == Severity::Info {
         " No suspended method that uses it is past its wait: it may be a signal that its waiters are idle for.".to_owned()
     } else if holders.is_empty() {
         " No suspended method that uses it is past its wait: whoever entered has ended without Release, or runs now.".to_owned()
@@ -197,6 +202,28 @@ fn class_text(facts: Facts<'_, '_, '_>, semaphore: Addr) -> String {
     }
 }
 
+/// The methods that have entered by their code, with how many of each.
+fn inside(facts: Facts<'_, '_, '_>, semaphore: Addr) -> Vec<String> {
+    let mut counts: FxHashMap<String, u64> = FxHashMap::default();
+    for holder in facts.deadlocks.holders.of(semaphore) {
+        let text = match holder.node {
+            Node::Async(id) => holder_text(facts, id, &holder.method),
+            _ => holder.method.to_string(),
+        };
+        let n = counts.entry(text).or_default();
+        *n = n.saturating_add(1);
+    }
+    most_frequent(counts)
+}
+
+/// `3 x Method`, the most frequent first.
+fn most_frequent(counts: FxHashMap<String, u64>) -> Vec<String> {
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    let texts = counts.into_iter().take(MAX_METHODS);
+    texts.map(|(text, n)| format!("{n} x {text}")).collect()
+}
+
 /// Suspended methods that may have entered: they refer to the object, themselves or through their `this`, or are of the
 /// same name as those that wait for it, and wait for something else.
 fn holders(facts: Facts<'_, '_, '_>, object: Addr, waiting: &[NodeId]) -> Vec<String> {
@@ -209,30 +236,35 @@ fn holders(facts: Facts<'_, '_, '_>, object: Addr, waiting: &[NodeId]) -> Vec<St
     let waiters: FxHashSet<NodeId> = direct.chain(entering.iter().copied()).collect();
     let users = facts.users;
     let methods: FxHashSet<_> = entering.iter().map(|w| facts.a.frame_name(*w)).collect();
+    // one that stands where others wait to enter waits for another semaphore
+    let place = |id: NodeId| {
+        let step = steps_of(&facts.a.graph, id).next()?;
+        Some((facts.a.step_name(step), facts.a.step_place(step)?))
+    };
+    let entrances: FxHashSet<_> = entering.iter().filter_map(|id| place(*id)).collect();
+    let enters = |id: NodeId| place(id).is_some_and(|p| entrances.contains(&p));
     let alike = methods.iter().flat_map(|m| users.named(m));
     let mut counts: FxHashMap<String, u64> = FxHashMap::default();
     let mut seen = FxHashSet::default();
     for id in users.of(object).iter().chain(alike).take(MAX_USERS) {
-        if !waiters.contains(id) && seen.insert(*id) && !waits_above(facts, *id, &waiters) {
-            let n = counts.entry(holder_text(facts, *id)).or_default();
+        if !waiters.contains(id)
+            && seen.insert(*id)
+            && !enters(*id)
+            && !waits_above(facts, *id, &waiters)
+        {
+            let name = facts.a.frame_name(*id);
+            let n = counts.entry(holder_text(facts, *id, &name)).or_default();
             *n = n.saturating_add(1);
         }
     }
-    let mut counts: Vec<_> = counts.into_iter().collect();
-    counts.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    counts
-        .into_iter()
-        .take(MAX_METHODS)
-        .map(|(text, n)| format!("{n} x {text}"))
-        .collect()
+    most_frequent(counts)
 }
 
 /// `Method at await 1`.
-fn holder_text(facts: Facts<'_, '_, '_>, id: NodeId) -> String {
-    let name = facts.a.frame_name(id);
+fn holder_text(facts: Facts<'_, '_, '_>, id: NodeId, name: &str) -> String {
     match facts.a.graph.machines.get(&id) {
         Some(machine) => format!("{name} at await {}", machine.state),
-        None => name.to_string(),
+        None => name.to_owned(),
     }
 }
 

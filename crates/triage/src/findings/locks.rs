@@ -1,9 +1,8 @@
 //! Locks that threads wait for, and `Monitor.Wait`.
 
 use super::{Draft, Facts, fact, thread_titles};
-use crate::threads::ObjectWait;
-use crate::threads::{OnStack, ThreadFacts, Wait};
-use crate::words::{several, verb, waits};
+use crate::threads::{ObjectWait, OnStack, ThreadFacts, Wait, WaitsOn};
+use crate::words::{listed, several, verb, waits};
 use asynctriage_clr::Lock;
 use asynctriage_dump::Addr;
 use asynctriage_report::{Confidence, Evidence, Finding, FindingKind, Severity};
@@ -26,7 +25,7 @@ pub(super) fn find(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
         }
     }
     // waiters that are all part of a deadlock with the owner are told with it
-    let deadlocked = super::deadlocks::members(facts);
+    let deadlocked = facts.deadlocks.threads();
     let is_member = |id: u32| deadlocked.contains(&id);
     let mut found: Vec<_> = waiting
         .into_values()
@@ -39,7 +38,10 @@ pub(super) fn find(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
     let contended = found
         .iter()
         .map(|(lock, threads)| contention(facts, lock, threads));
-    contended.chain(pulses(facts)).collect()
+    contended
+        .chain(abandoned(facts))
+        .chain(pulses(facts))
+        .collect()
 }
 
 /// A reader/writer lock or mutex that others are in, in the words of a lock; the first of its owners stands for all.
@@ -47,11 +49,19 @@ fn shared(wait: &ObjectWait) -> Option<Lock> {
     Some(Lock {
         at: wait.at?,
         object: wait.at,
-        owner: Some(*wait.owners.first().filter(|_| !wait.ends)?),
+        owner: Some(*wait.owners.first().filter(|_| is_lock(wait))?),
         recursion: 0,
         waiters: 0,
         how: "its own fields, and the lists that threads keep of the locks they have entered",
     })
+}
+
+/// Whether it is something that its owners have entered.
+fn is_lock(wait: &ObjectWait) -> bool {
+    !matches!(
+        wait.on,
+        WaitsOn::End | WaitsOn::Class(_) | WaitsOn::Callback
+    )
 }
 
 /// Locks that are classes of their own.
@@ -83,6 +93,47 @@ pub(crate) fn lock_text(facts: Facts<'_, '_, '_>, lock: &Lock) -> String {
     match name {
         Some(name) => format!("the lock of {name} {object}"),
         None => format!("the lock {object}"),
+    }
+}
+
+/// What kind of object one is, and its address.
+pub(crate) fn object_text(facts: Facts<'_, '_, '_>, at: Addr) -> String {
+    let name = facts.a.rt.object_type_name(at);
+    format!("{} {at}", name.as_deref().unwrap_or("the object"))
+}
+
+/// What a thread waits for, in words.
+pub(crate) fn wait_text(facts: Facts<'_, '_, '_>, thread: &ThreadFacts) -> String {
+    match &thread.wait {
+        Some(Wait::Lock(lock)) => {
+            let owner = lock
+                .owner
+                .and_then(|id| facts.hang.by_managed_id(id))
+                .and_then(|i| facts.hang.threads.get(i))
+                .map(|o| format!(", held by '{}'", o.name()))
+                .unwrap_or_default();
+            format!("{}{owner}", lock_text(facts, lock))
+        }
+        Some(Wait::Task(wait)) => match facts.a.awaited_names(*wait).as_slice() {
+            [] => "a task, synchronously".into(),
+            names => format!("the task of {}, synchronously", listed(names)),
+        },
+        Some(Wait::Pulse(lock)) => format!("a pulse of {}", lock_text(facts, lock)),
+        Some(Wait::Inside(method, _)) => format!("{method} to return"),
+        Some(Wait::Object(object)) if object.on == WaitsOn::End => object.text.clone(),
+        Some(Wait::Object(object)) => {
+            let owners = object.owners.iter();
+            let names: Vec<String> = owners
+                .filter_map(|id| facts.hang.by_managed_id(*id))
+                .filter_map(|i| facts.hang.threads.get(i))
+                .map(|o| format!("'{}'", o.name()))
+                .collect();
+            match names.as_slice() {
+                [] => object.text.clone(),
+                names => format!("{}, held by {}", object.text, listed(names)),
+            }
+        }
+        None => "nothing that is known".into(),
     }
 }
 
@@ -119,10 +170,9 @@ fn contention(facts: Facts<'_, '_, '_>, lock: &Lock, threads: &[&ThreadFacts]) -
         None => "held by a thread that is not known".into(),
     };
     let does = match owner {
-        Some(owner) if owner_waits => format!(
-            " Its owner waits, too, for {}.",
-            super::deadlocks::wait_text(facts, owner)
-        ),
+        Some(owner) if owner_waits => {
+            format!(" Its owner waits, too, for {}.", wait_text(facts, owner))
+        }
         Some(owner) => owner
             .caller()
             .map(|m| format!(" Its owner is {}.", m.place("in")))
@@ -195,6 +245,53 @@ fn evidence(lock: &Lock, threads: &[&ThreadFacts], held: &str) -> Vec<Evidence> 
         lock.how,
     ));
     evidence
+}
+
+/// Reader/writer locks that threads wait for which have been entered by some that have ended: nobody can leave for them.
+fn abandoned(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
+    let mut waiting: BTreeMap<Addr, (&ObjectWait, Vec<&ThreadFacts>)> = BTreeMap::new();
+    for thread in &facts.hang.threads {
+        if let Some(Wait::Object(object)) = &thread.wait
+            && object.ended > 0
+            && let Some(at) = object.at
+        {
+            let (_, threads) = waiting.entry(at).or_insert_with(|| (object, Vec::new()));
+            threads.push(thread);
+        }
+    }
+    let describe = |(at, (object, threads)): (Addr, (&ObjectWait, Vec<&ThreadFacts>))| {
+        let count = threads.len() as u64;
+        let who = if object.writes { "writer" } else { "reader" };
+        let ended = several(object.ended.into(), who);
+        Draft {
+            kind: FindingKind::LockContention,
+            severity: Severity::Critical,
+            // a thread's own count may be unreadable
+            confidence: Confidence::Likely,
+            title: format!(
+                "{} for a {} that {ended} inside can never leave: the thread has ended",
+                waits(count, "thread"),
+                object_text(facts, at)
+            ),
+            text: format!(
+                "{} {} {} for {}, but {ended} inside: no living thread accounts for it, so its thread has ended without leaving. {} can ever enter.",
+                verb(count, "thread", "threads"),
+                thread_titles(threads.iter().copied()),
+                verb(count, "waits", "wait"),
+                object_text(facts, at),
+                if object.writes { "Nobody" } else { "No writer, and no reader behind one," }
+            ),
+            next: "restart the process; then leave the lock in a finally on the thread that entered it",
+            runbook: "lock-contention",
+            evidence: vec![fact(
+                format!("{ended} counted by the lock is on no living thread's list"),
+                Some(at),
+                "the lock's own fields, and the lists that threads keep of the locks they have entered",
+            )],
+        }
+        .finish()
+    };
+    waiting.into_iter().map(describe).collect()
 }
 
 /// Whether only frames that may be left over tell what a thread waits for.

@@ -7,8 +7,7 @@ mod ceiling;
 mod collections;
 mod completers;
 mod crash;
-mod cycles;
-pub(crate) mod deadlocks;
+mod deadlocks;
 mod entrants;
 mod limits;
 pub(crate) mod locks;
@@ -21,6 +20,7 @@ mod tasks;
 use crate::chains::Groups;
 use crate::paths::{Analysis, Users};
 use crate::threads::{Hang, ThreadFacts, Wait};
+use crate::waitfor::Deadlocks;
 use crate::words::listed;
 use asynctriage_clr::Gap;
 use asynctriage_dump::Addr;
@@ -34,6 +34,7 @@ pub(crate) struct Facts<'a, 'r, 'd> {
     pub(crate) groups: &'a Groups,
     pub(crate) hang: &'a Hang,
     pub(crate) users: &'a Users,
+    pub(crate) deadlocks: &'a Deadlocks,
 }
 
 /// Pieces of evidence of one finding.
@@ -41,10 +42,9 @@ const MAX_EVIDENCE: usize = 50;
 
 /// All findings, the best explanation first, and what is not said because of what the whole dump is like.
 pub(crate) fn all(facts: Facts<'_, '_, '_>) -> (Vec<Finding>, Option<Gap>) {
-    let families: [fn(Facts<'_, '_, '_>) -> Vec<Finding>; 13] = [
+    let families: [fn(Facts<'_, '_, '_>) -> Vec<Finding>; 12] = [
         crash::find,
         deadlocks::find,
-        cycles::find,
         never::find,
         pool::find,
         bottleneck::find,
@@ -88,8 +88,12 @@ fn rank(kind: FindingKind) -> usize {
     let order = [
         K::UnhandledException,
         K::LockDeadlock,
+        K::TypeInitializerDeadlock,
+        K::CancellationDeadlock,
+        K::SemaphoreDeadlock,
         K::MixedDeadlock,
         K::SyncContextDeadlock,
+        K::SchedulerDeadlock,
         K::AwaitCycle,
         K::NeverCompletes,
         K::ThreadpoolStarvation,
@@ -133,7 +137,9 @@ fn is_idle(facts: Facts<'_, '_, '_>) -> bool {
 fn is_at_rest(thread: &ThreadFacts) -> bool {
     match &thread.wait {
         None => true,
-        Some(Wait::Object(object)) => object.owners.is_empty() && !thread.thread.is_pool(),
+        Some(Wait::Object(object)) => {
+            object.owners.is_empty() && object.ended == 0 && !thread.thread.is_pool()
+        }
         Some(_) => false,
     }
 }

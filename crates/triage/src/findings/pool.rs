@@ -181,7 +181,7 @@ fn evidence(
             format!(
                 "worker {} waits for {}",
                 t.title(),
-                super::deadlocks::wait_text(facts, t)
+                super::locks::wait_text(facts, t)
             ),
             Some(t.thread.addr),
             "its stack",

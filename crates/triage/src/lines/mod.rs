@@ -122,7 +122,7 @@ impl Lines {
         }
     }
 
-    fn move_next(&self, rt: &Runtime<'_>, module: Addr, ty: u32) -> Option<u32> {
+    pub(crate) fn move_next(&self, rt: &Runtime<'_>, module: Addr, ty: u32) -> Option<u32> {
         if let Some(known) = self.move_next.borrow().get(&(module, ty)) {
             return *known;
         }

@@ -79,7 +79,8 @@ impl Cycles {
         // kosaraju: the recursive algorithms of petgraph overflow the stack on chains of 100,000
         let mut members: Vec<Vec<NodeId>> = kosaraju_scc(&graph.graph)
             .into_iter()
-            .filter(|c| c.len() > 1)
+            // one that awaits itself is a cycle, too
+            .filter(|c| c.len() > 1 || c.iter().any(|n| graph.graph.contains_edge(*n, *n)))
             .collect();
         for cycle in &mut members {
             in_waiting_order(graph, cycle);

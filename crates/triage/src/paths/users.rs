@@ -146,15 +146,28 @@ impl Analysis<'_, '_> {
         methods.find_map(|id| self.static_that_holds(id, object))
     }
 
-    /// A static field of the type whose method a suspended machine is.
+    /// Module and row of the type whose method is suspended.
+    fn declaring_type(&self, method: NodeId) -> Option<(Addr, u32)> {
+        if let Some(machine) = self.graph.machines.get(&method) {
+            let ty = &machine.place.ty;
+            let module = self.rt.module(ty.module);
+            return Some((ty.module, module.metadata.as_ref()?.enclosing(ty.rid)?));
+        }
+        let mut frames = self.graph.operations.get(&method)?.async_frames();
+        let owner = frames.find_map(|f| self.rt.ty(f.point.method?.owner))?;
+        Some((owner.module, owner.rid))
+    }
+
+    /// A static field of the type whose method is suspended.
     fn static_that_holds(&self, method: NodeId, object: Addr) -> Option<String> {
-        let machine = self.graph.machines.get(&method)?;
-        let module = self.rt.module(machine.place.ty.module);
-        let mut rid = machine.place.ty.rid;
+        let (of, mut rid) = self.declaring_type(method)?;
+        let module = self.rt.module(of);
         // closures stand between the machine and the program's own type
-        for _ in 0..4 {
-            rid = module.metadata.as_ref()?.enclosing(rid)?;
-            let mt = self.rt.loaded_type(machine.place.ty.module, rid)?;
+        for level in 0..4 {
+            if level > 0 {
+                rid = module.metadata.as_ref()?.enclosing(rid)?;
+            }
+            let mt = self.rt.loaded_type(of, rid)?;
             let ty = self.rt.ty(mt)?;
             let fields = self.rt.own_fields(&ty);
             let holds = fields.iter().find(|f| {

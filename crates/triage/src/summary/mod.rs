@@ -10,6 +10,7 @@ use crate::options::Options;
 use crate::paths::{Analysis, Users};
 use crate::process::dump;
 use crate::threads::Hang;
+use crate::waitfor::Deadlocks;
 use asynctriage_async_graph::Class;
 use asynctriage_clr::{Gap as ClrGap, HeapShape, Runtime, RuntimeError};
 use asynctriage_dump::{Arch, Dump};
@@ -118,11 +119,13 @@ impl Analysis<'_, '_> {
         let hang = Hang::find(self.stacks());
         self.add_completers(&mut groups, &hang);
         let users = Users::find(self);
+        let deadlocks = Deadlocks::find(self, &groups, &hang);
         let facts = findings::Facts {
             a: self,
             groups: &groups,
             hang: &hang,
             users: &users,
+            deadlocks: &deadlocks,
         };
         let (findings, unsaid) = findings::all(facts);
         if let Some(gap) = unsaid {

@@ -5,7 +5,7 @@ use crate::findings::{self, Facts};
 use crate::libraries::http_client;
 use crate::libraries::server::{self, RequestFacts};
 use crate::paths::Analysis;
-use crate::threads::{Hang, StackMethod, ThreadFacts, Wait};
+use crate::threads::{Hang, StackMethod, ThreadFacts, Wait, WaitsOn};
 use asynctriage_async_graph::Helper;
 use asynctriage_clr::{FrameSource, Lock};
 use asynctriage_dump::Addr;
@@ -167,7 +167,7 @@ fn state(thread: &ThreadFacts) -> &'static str {
     let caller = thread.caller().filter(|c| !c.is_possible);
     let caller = caller.map(|c| &**c.name).unwrap_or_default();
     match &thread.wait {
-        Some(Wait::Object(object)) if object.ends => "joining",
+        Some(Wait::Object(object)) if object.on == WaitsOn::End => "joining",
         Some(_) => "blocked",
         None if caller.starts_with("System.Threading.Thread.Sleep") => "sleeping",
         None if caller.starts_with("System.Threading.Thread.Join") => "joining",
@@ -189,7 +189,7 @@ fn waits_on(facts: Facts<'_, '_, '_>, thread: &ThreadFacts) -> Option<ObjectRef>
     };
     let named = lock.is_none_or(|l| l.object.is_some());
     Some(ObjectRef {
-        text: findings::deadlocks::wait_text(facts, thread),
+        text: findings::locks::wait_text(facts, thread),
         address: at.map(|a| Address(a.0)),
         type_name: at
             .filter(|_| named)

@@ -8,7 +8,7 @@ mod waits;
 pub(crate) use hang::{Hang, OnStack, StackMethod, ThreadFacts, Wait};
 pub(crate) use living::{Threads, display_name};
 pub(crate) use pool::PoolFacts;
-pub(crate) use waits::ObjectWait;
+pub(crate) use waits::{ObjectWait, WaitsOn};
 
 use crate::process::private::Values;
 use asynctriage_async_graph::AsyncGraph;

@@ -6,6 +6,7 @@
 //! waits for it.
 
 mod io;
+mod runs;
 mod rw;
 
 use super::{StackMethod, Stacks, ThreadFacts, display_name};
@@ -35,12 +36,35 @@ pub(crate) struct ObjectWait {
     pub(crate) text: String,
     /// Managed ids of the threads that must leave it, or end.
     pub(crate) owners: Vec<u32>,
-    /// Whether the wait is for the end of its owners.
-    pub(crate) ends: bool,
+    /// What kind of thing it is.
+    pub(crate) on: WaitsOn,
+    /// Whether the owners are those who write (reader/writer locks).
+    pub(crate) writes: bool,
+    /// How many of those who have entered have ended without leaving (reader/writer locks).
+    pub(crate) ended: u32,
     /// How that is known.
     pub(crate) how: String,
     /// Whether the frames that tell it may be left over from calls that have returned.
     pub(crate) is_possible: bool,
+}
+
+/// What kind of thing a thread waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WaitsOn {
+    /// A reader/writer lock, to read.
+    Read,
+    /// A reader/writer lock, for more than reading.
+    Write,
+    /// A place of a SemaphoreSlim.
+    Semaphore,
+    /// The end of its owners.
+    End,
+    /// A class constructor that its owner runs: the class, where that is known.
+    Class(Option<Addr>),
+    /// A callback of a cancellation that its owner runs.
+    Callback,
+    /// Anything else.
+    Other,
 }
 
 /// How a thread waits, by the frames of its stack.
@@ -59,13 +83,18 @@ enum Way {
     Lock,
     Pulse,
     Class,
+    Callback,
     Socket,
     File,
     Console,
 }
 
 /// Frames that tell the way, by the begin of their names. The outermost that fits counts: a barrier waits with an event.
-const WAYS: [(&str, Way); 21] = [
+const WAYS: [(&str, Way); 22] = [
+    (
+        "System.Threading.CancellationTokenSource.Registrations.WaitForCallbackToComplete",
+        Way::Callback,
+    ),
     ("System.Threading.ReaderWriterLockSlim.", Way::RwSlim),
     ("System.Threading.ReaderWriterLock.", Way::RwOld),
     ("System.Threading.Barrier.", Way::Barrier),
@@ -93,7 +122,9 @@ const WAYS: [(&str, Way); 21] = [
 ];
 
 /// Frames below and between those.
-const INSIDE: [&str; 11] = [
+const INSIDE: [&str; 13] = [
+    "System.Threading.SpinWait.",
+    "System.Threading.Thread.Sleep",
     "System.Threading.Monitor.",
     "System.Threading.Lock.",
     "System.Threading.Condition.",
@@ -145,6 +176,7 @@ impl Stacks<'_, '_> {
             Way::Lock => self.unseen("a lock", found),
             Way::Pulse => self.unseen("a pulse of an object", found),
             Way::Class => Some(self.class_wait(facts, found)),
+            Way::Callback => self.callback_wait(facts, found),
             Way::Socket => self.socket_wait(facts, found),
             Way::File => self.file_wait(facts, found),
             // output is written at once, unless whoever takes it has stopped: the stack does not tell which
@@ -225,11 +257,14 @@ impl Stacks<'_, '_> {
 
     fn semaphore_wait(&self, facts: &ThreadFacts, found: &Found) -> Option<ObjectWait> {
         let at = self.semaphore_on_stack(facts, found)?;
-        Some(object(
-            at,
-            format!("a place of SemaphoreSlim {at}, 0 are free"),
-            found,
-        ))
+        Some(ObjectWait {
+            on: WaitsOn::Semaphore,
+            ..object(
+                at,
+                format!("a place of SemaphoreSlim {at}, 0 are free"),
+                found,
+            )
+        })
     }
 
     fn semaphore_on_stack(&self, facts: &ThreadFacts, found: &Found) -> Option<Addr> {
@@ -270,7 +305,7 @@ impl Stacks<'_, '_> {
         }
         Some(ObjectWait {
             owners: vec![joined.managed_id],
-            ends: true,
+            on: WaitsOn::End,
             ..object(
                 at,
                 format!(
@@ -310,33 +345,6 @@ impl Stacks<'_, '_> {
             "an item of"
         };
         Some(object(at, format!("{what} BlockingCollection {at}"), found))
-    }
-
-    /// A class constructor that another thread runs: the only one that runs any stands for it.
-    fn class_wait(&self, facts: &ThreadFacts, found: &Found) -> ObjectWait {
-        let threads = self.threads.all.iter();
-        let others = threads.filter(|t| t.addr != facts.thread.addr && !t.is_dead());
-        let running: Vec<(u32, Arc<str>, FrameSource)> = others
-            .filter_map(|t| {
-                let frames = self.rt.stack_frames(t).into_iter();
-                let mut named = frames.map(|f| (self.rt.method_name(&f.method), f.source));
-                let (name, source) = named.find(|(n, _)| n.ends_with("..cctor"))?;
-                Some((t.managed_id, name, source))
-            })
-            .collect();
-        match running.as_slice() {
-            [(thread, name, source)] => {
-                let is_left_over = *source == FrameSource::StackScan;
-                let possibly = if is_left_over { ", possibly" } else { "" };
-                let wait = plain(format!("the class constructor{possibly} {name}"), found);
-                ObjectWait {
-                    owners: vec![*thread],
-                    is_possible: found.is_possible || is_left_over,
-                    ..wait
-                }
-            }
-            _ => plain("a class constructor that another thread runs", found),
-        }
     }
 
     fn process_wait(&self, facts: &ThreadFacts, found: &Found) -> Option<ObjectWait> {
@@ -410,7 +418,9 @@ fn plain(text: impl Into<String>, found: &Found) -> ObjectWait {
         at: None,
         text: text.into(),
         owners: Vec::new(),
-        ends: false,
+        on: WaitsOn::Other,
+        writes: false,
+        ended: 0,
         how: if found.is_possible {
             format!(
                 "{} on its stack, possibly left over from a call that has returned",

@@ -3,8 +3,9 @@
 //! The lock knows its writer by managed thread id and only counts its readers. Each thread has a list of its own of the
 //! locks that it has entered, in a thread static: that names the readers.
 
-use super::{Found, ObjectWait, Way, object};
+use super::{Found, ObjectWait, WaitsOn, Way, object};
 use crate::threads::{Stacks, ThreadFacts};
+use crate::words;
 use asynctriage_async_graph::Helper;
 use asynctriage_clr::{Lock, Thread};
 use asynctriage_dump::Addr;
@@ -14,6 +15,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 const MAX_ENTERED: usize = 4096;
 /// `_writeLockOwnerId` and `_upgradeLockOwnerId` of a lock that nobody has entered in that way.
 const NOBODY: u32 = u32::MAX;
+
+/// `ReaderWriterLockSlim._owners`: somebody writes; how many read, the one that may write among them (8.0 to 11.0).
+const WRITES: u32 = 1 << 31;
+const READERS: u32 = (1 << 28) - 1;
 
 /// The two classes, and where their threads keep what they have entered (8.0 to 11.0).
 struct Kind {
@@ -157,6 +162,17 @@ impl RwLocks {
         out
     }
 
+    /// How many readers a lock counts that no living thread accounts for: they have ended without leaving.
+    fn ended_readers(&self, stacks: &Stacks<'_, '_>, lock: Addr, kind: &Kind) -> u32 {
+        let owners = stacks.rt.field_u32(lock, "_owners");
+        let Some(owners) = owners.filter(|o| o & WRITES == 0 && kind.upgrader.is_some()) else {
+            return 0;
+        };
+        let living = self.owners(lock).len();
+        let living = u32::try_from(living).unwrap_or(u32::MAX);
+        (owners & READERS).saturating_sub(living)
+    }
+
     /// Those of them that keep others from reading as long as they are inside.
     fn writer(&self, lock: Addr) -> Vec<u32> {
         let holds = self.holds.get(&lock).into_iter().flatten();
@@ -231,6 +247,16 @@ fn kind_of(stacks: Stacks<'_, '_>, lock: Addr) -> &'static Kind {
 }
 
 impl Stacks<'_, '_> {
+    /// How many of these threads have ended.
+    fn ended(&self, ids: &[u32]) -> u32 {
+        let lives = |id: &&u32| {
+            let mut threads = self.threads.all.iter();
+            threads.any(|t| t.managed_id == **id && !t.is_dead())
+        };
+        let ended = ids.iter().filter(|id| !lives(id)).count();
+        u32::try_from(ended).unwrap_or(u32::MAX)
+    }
+
     pub(super) fn rw_wait(
         &self,
         facts: &ThreadFacts,
@@ -262,14 +288,35 @@ impl Stacks<'_, '_> {
         let at = self.object_on_stack(facts, found, kind.class, waits)?;
         let short = kind.class.trim_start_matches("System.Threading.");
         let writer = locks.writer(at);
+        let writes = !writer.is_empty();
+        let ended = if writes {
+            self.ended(&writer)
+        } else {
+            locks.ended_readers(self, at, kind)
+        };
         let owners = if writer.is_empty() {
             locks.owners(at)
         } else {
             writer
         };
+        let mut text = format!("{short} {at} for {mode}");
+        if ended > 0 {
+            let who = if writes { "writer" } else { "reader" };
+            text.push_str(&format!(
+                ", which {} inside has not left: its thread has ended",
+                words::several(ended.into(), who)
+            ));
+        }
         Some(ObjectWait {
             owners,
-            ..object(at, format!("{short} {at} for {mode}"), found)
+            writes,
+            ended,
+            on: if mode == "reading" {
+                WaitsOn::Read
+            } else {
+                WaitsOn::Write
+            },
+            ..object(at, text, found)
         })
     }
 }

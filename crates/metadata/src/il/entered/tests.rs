@@ -1,0 +1,257 @@
+//! Made-up code, as compilers write it.
+
+use super::super::handlers::{Body, Handler, HandlerKind};
+use super::{Entered, Form, Root};
+use crate::metadata::Metadata;
+use crate::table::{Coded, Table};
+use crate::testing::{Builder, coded};
+use proptest::prelude::*;
+
+mod t {
+    pub(super) const STATE: u32 = 0x0400_0001;
+    pub(super) const GATE: u32 = 0x0400_0002;
+    pub(super) const OTHER: u32 = 0x0400_0003;
+    pub(super) const WAIT_ASYNC: u32 = 0x0a00_0001;
+    pub(super) const RELEASE: u32 = 0x0a00_0002;
+    pub(super) const WAIT: u32 = 0x0a00_0003;
+    pub(super) const GET_AWAITER: u32 = 0x0a00_0004;
+    pub(super) const IS_COMPLETED: u32 = 0x0a00_0005;
+    pub(super) const GET_RESULT: u32 = 0x0a00_0006;
+    pub(super) const WORK: u32 = 0x0a00_0007;
+}
+
+/// A state machine with two semaphores, what it calls of them and of tasks, and `Client.Work()`, which returns a task.
+fn sample() -> Metadata<Vec<u8>> {
+    let mut b = Builder::new();
+    let [semaphore, threading, task, tasks, client] = [
+        "SemaphoreSlim",
+        "System.Threading",
+        "Task",
+        "System.Threading.Tasks",
+        "Client",
+    ]
+    .map(|n| b.string(n));
+    for (name, namespace) in [(semaphore, threading), (task, tasks), (client, 0)] {
+        b.row(Table::TypeRef, &[0, name, namespace]);
+    }
+    let machine = b.string("<Run>d__0");
+    b.row(Table::TypeDef, &[0, machine, 0, 0, 1, 1]);
+    let int = b.blob(&[6, 8]);
+    for name in ["<>1__state", "_gate", "_other"] {
+        let name = b.string(name);
+        b.row(Table::Field, &[6, name, int]);
+    }
+    let returns: &[u8] = &[0x20, 0, 0x12, 9];
+    let members: [(&str, u32, &[u8]); 7] = [
+        ("WaitAsync", 1, returns),
+        ("Release", 1, &[0x20, 0, 0x08]),
+        ("Wait", 1, &[0x20, 0, 0x01]),
+        ("GetAwaiter", 2, returns),
+        ("get_IsCompleted", 2, &[0x20, 0, 0x02]),
+        ("GetResult", 2, &[0x20, 0, 0x01]),
+        ("Work", 3, &[0x00, 0, 0x12, 9]),
+    ];
+    for (name, class, signature) in members {
+        let (name, signature) = (b.string(name), b.blob(signature));
+        let class = coded(Coded::MemberRefParent, Table::TypeRef, class);
+        b.row(Table::MemberRef, &[class, name, signature]);
+    }
+    Metadata::parse(b.build()).expect("metadata")
+}
+
+/// Writes code.
+#[derive(Default)]
+struct Code {
+    bytes: Vec<u8>,
+    handlers: Vec<Handler>,
+    /// Where the awaits stand.
+    awaits: Vec<u32>,
+}
+
+impl Code {
+    fn at(&self) -> u32 {
+        self.bytes.len() as u32
+    }
+
+    fn op(mut self, bytes: &[u8]) -> Self {
+        self.bytes.extend_from_slice(bytes);
+        self
+    }
+
+    fn token(self, opcode: u8, token: u32) -> Self {
+        self.op(&[opcode]).op(&token.to_le_bytes())
+    }
+
+    /// `ldarg.0; ldfld` and a call on what the field holds.
+    fn call_on(self, field: u32, method: u32) -> Self {
+        self.op(&[0x02]).token(0x7b, field).token(0x6f, method)
+    }
+
+    /// The await of the task on the stack.
+    fn wait(self) -> Self {
+        let number = self.awaits.len() as u8;
+        let mut code = self
+            .token(0x6f, t::GET_AWAITER)
+            .op(&[0x0d, 0x12, 3]) // stloc.3, ldloca.s 3
+            .token(0x28, t::IS_COMPLETED)
+            .op(&[0x2d, 15]) // brtrue.s to GetResult
+            .op(&[0x02, 0x1f, number, 0x25, 0x0a]) // this, number, dup, stloc.0
+            .token(0x7d, t::STATE);
+        let at = code.at();
+        code.awaits.push(at);
+        code.op(&[0xdd, 0, 0, 1, 0]) // leave
+            .op(&[0x12, 3])
+            .token(0x28, t::GET_RESULT)
+    }
+
+    fn enter(self, field: u32) -> Self {
+        self.call_on(field, t::WAIT_ASYNC).wait()
+    }
+
+    fn work(self) -> Self {
+        self.token(0x28, t::WORK).wait()
+    }
+
+    fn release(self, field: u32) -> Self {
+        self.call_on(field, t::RELEASE).op(&[0x26])
+    }
+
+    /// A block with `if (state < 0) Release()` in its `finally`; both ends leave to what follows.
+    fn released_at_end(self, inside: fn(Self) -> Self, field: u32) -> Self {
+        let start = self.at();
+        let mut code = inside(self).op(&[0xde, 17]); // leave.s behind the finally
+        let block = (start, code.at());
+        code = code.op(&[0x06, 0x16, 0x2f, 12]); // ldloc.0, ldc.i4.0, bge.s endfinally
+        code = code.release(field).op(&[0xdc]);
+        code.handlers.push(Handler {
+            kind: HandlerKind::Finally,
+            block,
+            code: (block.1, code.at()),
+        });
+        code
+    }
+
+    /// The entered fields at one of the awaits, with whether on every way.
+    fn held(&self, number: usize) -> Vec<(String, bool)> {
+        let found = self.entered(self.awaits[number], MACHINE);
+        let names = found.into_iter().map(|e| {
+            assert_eq!(e.place.root, Root::Argument(0));
+            (e.place.fields.join("."), e.always && e.leaves)
+        });
+        names.collect()
+    }
+
+    fn entered(&self, at: u32, form: Form) -> Vec<Entered> {
+        let body = Body {
+            code: self.bytes.clone(),
+            handlers: self.handlers.clone(),
+        };
+        sample().entered_at(&body, form, at)
+    }
+}
+
+const MACHINE: Form = Form::Machine { iterator: false };
+
+/// `num = state`, and the jump to the await that it goes on at, which leads nowhere here.
+fn machine() -> Code {
+    let code = Code::default()
+        .op(&[0x02])
+        .token(0x7b, t::STATE)
+        .op(&[0x0a, 0x06]);
+    code.op(&[0x45, 1, 0, 0, 0, 0xff, 0, 0, 0])
+}
+
+fn gate() -> Vec<(String, bool)> {
+    vec![("_gate".to_owned(), true)]
+}
+
+#[test]
+fn whoever_waits_to_enter_is_not_inside_and_whoever_is_behind_the_wait_is() {
+    let code = machine().enter(t::GATE).work().release(t::GATE).work();
+    assert_eq!(code.held(0), []);
+    assert_eq!(code.held(1), gate());
+    assert_eq!(code.held(2), []);
+}
+
+#[test]
+fn one_that_is_left_in_the_end_of_a_block_is_not_held_behind_it() {
+    let code = machine()
+        .enter(t::GATE)
+        .released_at_end(|c| c.enter(t::OTHER).work(), t::GATE)
+        .work();
+    assert_eq!(code.held(1), gate());
+    // `_other` is never left: whoever reads this decides
+    assert_eq!(
+        code.held(2),
+        [("_gate".to_owned(), true), ("_other".to_owned(), false)]
+    );
+    assert_eq!(code.held(3), [("_other".to_owned(), false)]);
+}
+
+#[test]
+fn one_entered_twice_is_held_at_the_second_wait() {
+    let code = machine().enter(t::GATE).enter(t::GATE).release(t::GATE);
+    assert_eq!(code.held(1), gate());
+}
+
+#[test]
+fn one_entered_on_one_way_only_may_be_held() {
+    // ldarg.1; brfalse.s over what enters
+    let entering = Code::default().enter(t::GATE).at() as u8;
+    let code = machine().op(&[0x03, 0x2c, entering]);
+    let code = code.enter(t::GATE).work().release(t::GATE);
+    assert_eq!(code.held(1), [("_gate".to_owned(), false)]);
+}
+
+#[test]
+fn what_is_asked_for_null_is_what_was_entered() {
+    // `if (_gate != null) await _gate.WaitAsync()`
+    let entering = Code::default().enter(t::GATE).at() as u8;
+    let code = machine().op(&[0x02]).token(0x7b, t::GATE);
+    let code = code
+        .op(&[0x2c, entering])
+        .enter(t::GATE)
+        .work()
+        .release(t::GATE);
+    assert_eq!(code.held(1), gate());
+}
+
+#[test]
+fn plain_methods_hold_what_their_variables_hold() {
+    // `var gate = this._gate; gate.Wait(); Work(); gate.Release()`
+    let code = Code::default()
+        .op(&[0x02])
+        .token(0x7b, t::GATE)
+        .op(&[0x0a, 0x06])
+        .token(0x6f, t::WAIT);
+    let at = code.at();
+    let code = code.token(0x28, t::WORK).op(&[0x26, 0x06]);
+    let code = code.token(0x6f, t::RELEASE).op(&[0x26, 0x2a]);
+    let found = code.entered(at, Form::Plain);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].place.root, Root::Local(0));
+    assert_eq!(found[0].from.as_ref().unwrap().fields, ["_gate"]);
+    assert!(found[0].always && found[0].leaves);
+    assert!(code.entered(0, Form::Plain).is_empty());
+}
+
+proptest! {
+    /// Any bytes end, with any handlers.
+    #[test]
+    fn any_code_ends(
+        code in proptest::collection::vec(any::<u8>(), 0..256),
+        ranges in proptest::collection::vec((any::<u8>(), any::<u8>(), any::<u8>(), any::<u8>()), 0..6),
+        at in 0_u32..256,
+    ) {
+        let handler = |(a, b, c, d): (u8, u8, u8, u8)| Handler {
+            kind: if a & 1 == 0 { HandlerKind::Finally } else { HandlerKind::Catch },
+            block: (a.into(), b.into()),
+            code: (c.into(), d.into()),
+        };
+        let body = Body { code, handlers: ranges.into_iter().map(handler).collect() };
+        let held = sample().entered_at(&body, MACHINE, at);
+        prop_assert!(held.len() <= 64);
+        let held = sample().entered_at(&body, Form::Plain, at);
+        prop_assert!(held.len() <= 64);
+    }
+}

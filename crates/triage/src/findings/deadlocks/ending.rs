@@ -1,0 +1,128 @@
+//! Whether a deadlock lasts for ever.
+
+use super::super::Facts;
+use crate::threads::{ThreadFacts, Wait, WaitsOn};
+use crate::waitfor::{Knot, Node};
+use crate::words::listed;
+use asynctriage_async_graph::{Class, Combinator};
+use asynctriage_report::{Confidence, Severity};
+
+/// Whether those who wait do so for ever.
+pub(super) struct Ending {
+    pub(super) severity: Severity,
+    pub(super) confidence: Confidence,
+    pub(super) text: String,
+}
+
+impl Ending {
+    /// A wait with a time limit ends, and what its thread does then the dump does not tell.
+    pub(super) fn of(facts: Facts<'_, '_, '_>, knot: &Knot, confidence: Confidence) -> Self {
+        let threads = knot.members.iter().filter_map(|node| match node {
+            Node::Thread(id) => {
+                let index = facts.hang.by_managed_id(*id)?;
+                facts.hang.threads.get(index)
+            }
+            _ => None,
+        });
+        let threads: Vec<&ThreadFacts> = threads.collect();
+        let limit = |t: &&ThreadFacts| {
+            let ms = t.block.as_ref()?.timeout_ms?;
+            Some(format!("that of '{}' after {ms} ms", t.name()))
+        };
+        let limits: Vec<String> = threads.iter().filter_map(limit).collect();
+        let open = threads.iter().filter(|t| may_have_limit(t));
+        let open: Vec<String> = open.map(|t| format!("'{}'", t.name())).collect();
+        let is_limited = |node: &Node| match node {
+            Node::Async(id) => facts
+                .a
+                .graph
+                .object(*id)
+                .is_some_and(|n| n.class == Class::Combinator(Combinator::WaitAsync)),
+            _ => false,
+        };
+        let mut ending = Self::by(&limits, &open, confidence);
+        if limits.is_empty() && knot.members.iter().any(is_limited) {
+            ending.confidence = ending.confidence.min(Confidence::Likely);
+            ending
+                .text
+                .push_str(" One of the waits has a time limit or a token that ends it.");
+        }
+        ending
+    }
+
+    fn by(limits: &[String], open: &[String], confidence: Confidence) -> Self {
+        if !limits.is_empty() {
+            return Self {
+                severity: Severity::Warning,
+                confidence: confidence.min(Confidence::Likely),
+                text: format!(
+                    "Time limits end the waits: {}; wait for them before a restart.",
+                    listed(limits)
+                ),
+            };
+        }
+        let (confidence, text) = if open.is_empty() {
+            (confidence, "None of them can go on.".to_owned())
+        } else {
+            let text = format!(
+                "None of them can go on, unless a time limit ends its wait: whether there is one is not known of {}.",
+                listed(open)
+            );
+            (confidence.min(Confidence::Likely), text)
+        };
+        Self {
+            severity: Severity::Critical,
+            confidence,
+            text,
+        }
+    }
+}
+
+/// Whether a wait may have a time limit that nothing in the dump tells: the runtime notes it for monitors only, and only
+/// some methods have none at all.
+fn may_have_limit(thread: &ThreadFacts) -> bool {
+    let without = |wait: &Option<Wait>| {
+        let Some(Wait::Object(object)) = wait else {
+            return true;
+        };
+        matches!(object.on, WaitsOn::Class(_) | WaitsOn::Callback)
+    };
+    let mut frames = thread.frames.iter();
+    !without(&thread.wait)
+        && thread.block.is_none()
+        && !frames.any(|f| {
+            f.name
+                .starts_with("System.Threading.ReaderWriterLockSlim.Enter")
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_time_limit_ends_is_neither_certain_nor_for_ever() {
+        let ending = |limits: &[&str], open: &[&str]| {
+            let owned = |all: &[&str]| all.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
+            let out = Ending::by(&owned(limits), &owned(open), Confidence::Certain);
+            (out.severity, out.confidence, out.text)
+        };
+        let (severity, confidence, _) = ending(&[], &[]);
+        assert_eq!(
+            (severity, confidence),
+            (Severity::Critical, Confidence::Certain)
+        );
+        let (severity, confidence, text) = ending(&["that of 'a' after 5000 ms"], &["'b'"]);
+        assert_eq!(
+            (severity, confidence),
+            (Severity::Warning, Confidence::Likely)
+        );
+        assert!(text.starts_with("Time limits end the waits: that of 'a' after 5000 ms;"));
+        let (severity, confidence, text) = ending(&[], &["'b'"]);
+        assert_eq!(
+            (severity, confidence),
+            (Severity::Critical, Confidence::Likely)
+        );
+        assert!(text.ends_with("is not known of 'b'."), "{text}");
+    }
+}

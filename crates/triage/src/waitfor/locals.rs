@@ -1,0 +1,179 @@
+//! What a variable that a method's code names holds in one call of the method.
+
+use crate::paths::Analysis;
+use asynctriage_async_graph::AsyncFrame;
+use asynctriage_clr::{FieldKind, Place as Fields, Runtime, Thread};
+use asynctriage_dump::Addr;
+use asynctriage_metadata::il::{Entered, Place, Root};
+use rustc_hash::FxHashSet;
+
+/// Words of one frame that are looked at.
+const MAX_WORDS: usize = 1 << 14;
+
+/// One call of a method.
+pub(super) enum Activation<'a> {
+    /// A state machine in its box.
+    Machine(&'a Fields),
+    /// A suspended runtime-async method.
+    Continuation(&'a AsyncFrame),
+    /// A method on a thread's stack.
+    Frame {
+        thread: &'a Thread,
+        /// The type whose method it is.
+        owner: Addr,
+        /// The state machine, when it is one whose box is known.
+        machine: Option<&'a Fields>,
+        /// The part of the stack where its variables are.
+        stack: (Addr, Addr),
+    },
+}
+
+impl Activation<'_> {
+    /// The object that a method has entered, when it is wanted.
+    pub(super) fn object_at(
+        &self,
+        a: &Analysis<'_, '_>,
+        entered: &Entered,
+        is_wanted: &dyn Fn(Addr) -> bool,
+    ) -> Option<Addr> {
+        let places = std::iter::once(&entered.place).chain(&entered.from);
+        let mut found = places.filter_map(|place| self.at(a, place));
+        found.find(|at| is_wanted(*at)).or_else(|| {
+            // a variable that nothing describes: the only one that it can be
+            let is_variable = entered.place.fields.is_empty();
+            let mut all = self.kept(a).into_iter().filter(|o| is_wanted(*o));
+            all.next().filter(|_| is_variable && all.next().is_none())
+        })
+    }
+
+    fn at(&self, a: &Analysis<'_, '_>, place: &Place) -> Option<Addr> {
+        let rt = a.rt;
+        if let Root::Static(_) = place.root {
+            return self.static_at(a, place);
+        }
+        match self {
+            Self::Machine(fields)
+            | Self::Frame {
+                machine: Some(fields),
+                ..
+            } if place.root == Root::Argument(0) => {
+                let (first, rest) = place.fields.split_first()?;
+                let start = fields.reference(rt, first)?;
+                lead(rt, start, rest)
+            }
+            Self::Machine(_) => None,
+            Self::Continuation(frame) => {
+                let start = variable(a, frame, &place.root)
+                    .or_else(|| self.with_field(rt, self.kept(a), place))?;
+                lead(rt, start, &place.fields)
+            }
+            Self::Frame { owner, .. } => {
+                let kept = self.kept(a);
+                let is_own = |o: &Addr| {
+                    rt.type_of(*o)
+                        .is_some_and(|t| rt.hierarchy(t.mt).any(|t| t.mt == *owner))
+                };
+                let start = if place.root == Root::Argument(0) {
+                    kept.iter().copied().find(is_own)
+                } else {
+                    None
+                };
+                let start = start.or_else(|| self.with_field(rt, kept, place))?;
+                lead(rt, start, &place.fields)
+            }
+        }
+    }
+
+    /// The only object among some whose fields can lead on.
+    fn with_field(&self, rt: &Runtime<'_>, kept: Vec<Addr>, place: &Place) -> Option<Addr> {
+        let first = place.fields.first()?;
+        let mut fit = kept.into_iter().filter(|o| {
+            rt.type_of(*o)
+                .is_some_and(|t| rt.instance_field(&t, first).is_some())
+        });
+        fit.next().filter(|_| fit.next().is_none())
+    }
+
+    fn static_at(&self, a: &Analysis<'_, '_>, place: &Place) -> Option<Addr> {
+        let Root::Static(rid) = place.root else {
+            return None;
+        };
+        let module = match self {
+            Self::Machine(fields) => fields.ty.module,
+            Self::Continuation(frame) => frame.point.method?.module,
+            Self::Frame { owner, .. } => a.rt.ty(*owner)?.module,
+        };
+        let (first, rest) = place.fields.split_first()?;
+        let mt = a.rt.loaded_type(module, rid)?;
+        lead(a.rt, a.rt.static_reference(mt, first)?, rest)
+    }
+
+    /// All objects that the call keeps.
+    fn kept(&self, a: &Analysis<'_, '_>) -> Vec<Addr> {
+        let mut seen = FxHashSet::default();
+        match self {
+            Self::Machine(_) => Vec::new(),
+            Self::Continuation(frame) => {
+                let mut out = Vec::new();
+                a.rt.for_each_reference(frame.continuation, &mut |slot, object| {
+                    if !frame.is_plumbing(slot) && seen.insert(object) {
+                        out.push(object);
+                    }
+                });
+                out
+            }
+            Self::Frame { thread, stack, .. } => {
+                let words = a.rt.stack_words(thread);
+                let inside =
+                    words.filter(|(slot, _)| slot.is_some_and(|s| stack.0 <= s && s < stack.1));
+                let words = inside.map(|(_, word)| word).take(MAX_WORDS);
+                words
+                    .filter(|w| a.graph.heap.is_object(*w) && seen.insert(*w))
+                    .collect()
+            }
+        }
+    }
+}
+
+/// Follows fields from an object on.
+fn lead(rt: &Runtime<'_>, start: Addr, fields: &[String]) -> Option<Addr> {
+    fields
+        .iter()
+        .try_fold(start, |at, field| rt.reference(at, field))
+}
+
+/// What a variable of a suspended runtime-async method holds: the JIT numbers arguments first.
+fn variable(a: &Analysis<'_, '_>, frame: &AsyncFrame, root: &Root) -> Option<Addr> {
+    let method = frame.point.method?;
+    let number = match root {
+        Root::Argument(number) => u64::from(*number),
+        Root::Local(local) => {
+            let module = a.rt.module(method.module);
+            let signature = module.metadata.as_ref()?.method_signature(method.rid)?;
+            let arguments =
+                (signature.params.len() as u64).saturating_add(u64::from(signature.has_this()));
+            arguments.saturating_add(u64::from(*local))
+        }
+        Root::Static(_) => return None,
+    };
+    let number = i64::try_from(number).ok()?;
+    let (_, offset) = frame.point.variables.iter().find(|(n, _)| *n == number)?;
+    a.rt.memory()
+        .ptr(frame.continuation + u64::from(*offset))?
+        .non_null()
+}
+
+/// The state machine in a box.
+pub(super) fn machine_in(rt: &Runtime<'_>, box_: Addr) -> Option<Fields> {
+    let ty = rt.type_of(box_)?;
+    let field = rt.instance_field(&ty, "StateMachine")?;
+    let at = rt.field_addr(box_, "StateMachine")?;
+    if field.kind == FieldKind::Reference {
+        return rt.place(rt.memory().ptr(at)?);
+    }
+    let args = rt.type_args(&ty);
+    Some(Fields {
+        base: at,
+        ty: rt.ty(*args.last()?)?,
+    })
+}

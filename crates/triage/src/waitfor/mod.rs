@@ -1,0 +1,71 @@
+//! Who waits for whom, over threads, tasks, locks, semaphores, schedulers, class constructors and callbacks; and which of
+//! them can never go on.
+
+mod entered;
+mod graph;
+mod locals;
+mod pumps;
+mod runs;
+mod waits;
+
+pub(crate) use entered::{Holder, Holders};
+pub(crate) use graph::{Knot, Node};
+
+use crate::chains::Groups;
+use crate::leaves::OUTSIDE_CYCLE;
+use crate::paths::Analysis;
+use crate::threads::Hang;
+use asynctriage_report::LeafKind;
+use graph::WaitFor;
+use rustc_hash::FxHashSet;
+
+/// What can never go on, and who is inside semaphores.
+#[derive(Debug, Default)]
+pub(crate) struct Deadlocks {
+    pub(crate) knots: Vec<Knot>,
+    pub(crate) holders: Holders,
+}
+
+/// What the graph is read from.
+#[derive(Clone, Copy)]
+struct Reader<'a, 'r, 'd> {
+    a: &'a Analysis<'r, 'd>,
+    hang: &'a Hang,
+    holders: &'a Holders,
+}
+
+impl Deadlocks {
+    /// Follows all waits that can be part of a circle: those of threads, of who is inside a semaphore that others wait
+    /// for, and of methods that await each other.
+    pub(crate) fn find(a: &Analysis<'_, '_>, groups: &Groups, hang: &Hang) -> Self {
+        let holders = Holders::find(a, hang);
+        let reader = Reader {
+            a,
+            hang,
+            holders: &holders,
+        };
+        let threads = hang.threads.iter().filter(|t| t.wait.is_some());
+        let threads = threads.map(|t| Node::Thread(t.thread.managed_id));
+        let semaphores = holders.semaphores().map(Node::Semaphore);
+        let cycles = groups.groups.iter().zip(&groups.tallies);
+        let cycles = cycles
+            .filter(|(g, _)| {
+                g.leaf.kind == LeafKind::Cycle && !g.leaf.details.contains_key(OUTSIDE_CYCLE)
+            })
+            .flat_map(|(_, tally)| tally.leaves.keys().copied().map(Node::Async));
+        let seeds: Vec<Node> = threads.chain(semaphores).chain(cycles).collect();
+        let graph = WaitFor::follow(seeds, |node| reader.waits(node));
+        let knots = graph.knots();
+        Self { knots, holders }
+    }
+
+    /// Managed ids of the threads that can never go on as they wait for each other.
+    pub(crate) fn threads(&self) -> FxHashSet<u32> {
+        let members = self.knots.iter().flat_map(|k| &k.members);
+        let threads = members.filter_map(|node| match node {
+            Node::Thread(id) => Some(*id),
+            _ => None,
+        });
+        threads.collect()
+    }
+}
