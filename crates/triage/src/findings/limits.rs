@@ -156,7 +156,10 @@ fn semaphore(
     let is_held = !inside.is_empty() || !holders.is_empty();
     let severity = severity_of(limit, count, is_held, requests);
     let held = if !inside.is_empty() {
-        format!(" Inside are, by their code: {}.", listed(&inside))
+        let all = facts.deadlocks.holders.of(at);
+        let is_clear = all.iter().all(|h| h.confidence >= Confidence::Likely);
+        let are = if is_clear { "are" } else { "may be" };
+        format!(" Inside {are}, by their code: {}.", listed(&inside))
     } else if holders.is_empty() && severity == Severity::Info {
         " No suspended method that uses it is past its wait: it may be a signal that its waiters are idle for.".to_owned()
     } else if holders.is_empty() {

@@ -167,7 +167,7 @@ impl Search<'_, '_, '_> {
                     "{place}, behind its wait for the semaphore, {}",
                     left(entered)
                 ),
-                confidence: Confidence::Likely,
+                confidence: sure(entered),
             });
         }
         Some(())
@@ -246,7 +246,7 @@ impl Search<'_, '_, '_> {
                     thread.title(),
                     left(entered)
                 ),
-                confidence: Confidence::Likely,
+                confidence: sure(entered),
             });
         }
         Some(())
@@ -315,6 +315,15 @@ impl Search<'_, '_, '_> {
 
 /// The most that a frame takes whose end is not known.
 const MAX_FRAME: u64 = 4096;
+
+/// Code that may have gone another way tells less.
+fn sure(entered: &Entered) -> Confidence {
+    if entered.always {
+        Confidence::Likely
+    } else {
+        Confidence::Possible
+    }
+}
 
 fn left(entered: &Entered) -> &'static str {
     if entered.always {

@@ -6,6 +6,7 @@ use crate::threads::{ThreadFacts, Wait};
 use crate::waitfor::{Knot, Node};
 use crate::words::listed;
 use asynctriage_async_graph::NodeId;
+use asynctriage_clr::FrameSource;
 use asynctriage_dump::Addr;
 use asynctriage_report::Evidence;
 use rustc_hash::FxHashSet;
@@ -62,8 +63,15 @@ impl<'a> Words<'a, '_, '_, '_> {
             (Node::Async(of), Node::Thread(thread)) if *of == id => self.thread(*thread),
             _ => None,
         });
-        let (method, _) = threads.next()?.own_method()?;
-        Some(method.name.to_string())
+        let thread = threads.next()?;
+        let mut frames = thread.frames.iter();
+        let own = frames.find(|f| {
+            f.frame.source != FrameSource::StackScan
+                && !f.owner.is_framework()
+                && a.rt.is_runtime_async(&f.frame.method)
+        });
+        let method = own.map(|f| f.name.to_string());
+        method.or_else(|| Some(thread.own_method()?.0.name.to_string()))
     }
 
     /// A member by name.
