@@ -179,7 +179,7 @@ impl Search<'_, '_, '_> {
             let (frame, name) = (&at.frame, &at.name);
             let next = thread.frames.get(index.saturating_add(1));
             let end = next.map(|f| f.frame.slot).and_then(Addr::non_null);
-            let (module, rid) = (frame.method.module, frame.method.rid);
+            let rid = frame.method.rid;
             let is_own = !at.owner.is_framework();
             if frame.source != FrameSource::StackScan && is_own && rid != 0 {
                 let ip = if frame.slot.is_null() {

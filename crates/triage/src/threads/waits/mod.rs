@@ -12,7 +12,6 @@ mod rw;
 use super::{StackMethod, Stacks, ThreadFacts, display_name};
 use asynctriage_clr::FrameSource;
 use asynctriage_dump::Addr;
-use std::sync::Arc;
 
 pub(crate) use rw::RwLocks;
 
