@@ -256,6 +256,7 @@ layouts! {
         frame = "Frame", cooperative = "PreemptiveGCDisabled"
     }
     FrameLayout = "Frame" { next = "Next" }
+    HijackLayout = "HijackFrame" { return_address = "ReturnAddress", thread = "Thread", arguments = "HijackArgs" }
     InlinedCallLayout = "InlinedCallFrame" { call_site = "CallSiteSP", return_address = "CallerReturnAddress", frame_pointer = "CalleeSavedFP" }
     GcVarsLayout = "GcDacVars" {
         major = "Major", generation_size = "GenerationSize", generation_count = "TotalGenerationCount",
@@ -296,6 +297,7 @@ pub(crate) struct Offsets {
     pub(crate) thread_store: ThreadStoreLayout,
     pub(crate) thread: ThreadLayout,
     pub(crate) frame: FrameLayout,
+    pub(crate) hijack: HijackLayout,
     pub(crate) inlined_call: InlinedCallLayout,
     pub(crate) gc_vars: GcVarsLayout,
     pub(crate) generation: GenerationLayout,
@@ -328,6 +330,7 @@ impl Offsets {
             thread_store: ThreadStoreLayout::resolve(layout)?,
             thread: ThreadLayout::resolve(layout)?,
             frame: FrameLayout::resolve(layout)?,
+            hijack: HijackLayout::resolve(layout)?,
             inlined_call: InlinedCallLayout::resolve(layout)?,
             gc_vars: GcVarsLayout::resolve(layout)?,
             generation: GenerationLayout::resolve(layout)?,

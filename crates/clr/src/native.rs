@@ -6,20 +6,19 @@ mod note;
 mod walk;
 
 use crate::runtime::Runtime;
+use crate::stack::Stack;
 use crate::threads::Thread;
-use asynctriage_dump::{Addr, Arch, Dump, Memory, ThreadSnapshot};
+use asynctriage_dump::{Addr, Arch, Dump, Memory};
 use asynctriage_image::unwind::Unwinder;
 use compiled::CompiledImages;
 use image::{Format, Image};
 use rustc_hash::FxHashMap;
-use std::sync::RwLock;
+use std::sync::{Arc, RwLock};
 
 pub(crate) use compiled::CompiledImage;
 pub use walk::StackBreak;
 pub(crate) use walk::Step;
 
-/// Native frames of one thread that are named.
-const MAX_NATIVE: usize = 128;
 /// Images that are looked at.
 const MAX_IMAGES: usize = 4096;
 
@@ -32,6 +31,8 @@ pub(crate) struct Native<'d> {
     images: Vec<Image>,
     compiled: CompiledImages,
     sites: RwLock<FxHashMap<Addr, walk::Site>>,
+    /// By thread.
+    pub(crate) stacks: RwLock<FxHashMap<Addr, Arc<Stack>>>,
     budget: walk::Budget,
 }
 
@@ -84,6 +85,7 @@ impl<'d> Native<'d> {
             images,
             compiled: CompiledImages::default(),
             sites: RwLock::default(),
+            stacks: RwLock::default(),
             budget: walk::Budget::default(),
         }
     }
@@ -108,25 +110,24 @@ impl<'d> Native<'d> {
 }
 
 impl<'d> Runtime<'d> {
-    fn native(&self) -> &Native<'d> {
+    pub(crate) fn native(&self) -> &Native<'d> {
         self.native.get_or_init(|| Native::read(self.dump))
     }
 
-    /// What the dump says of a thread that the system knows.
-    pub(crate) fn snapshot(&self, thread: &Thread) -> Option<&'d ThreadSnapshot> {
-        let mut threads = self.dump.threads.iter();
-        threads.find(|t| t.id == thread.os_id && t.id != 0)
+    /// What native code at an address is called.
+    pub(crate) fn native_name(&self, ip: Addr) -> NativeFrame {
+        self.native().name(self.memory, ip, false)
     }
 
-    /// The native frames between a thread's registers and its innermost managed frame, all of them when it has none.
-    /// Empty where the tables for it are missing.
+    /// The native frames of a thread, innermost first, each with the number of managed frames that lie further in: those
+    /// below its innermost managed frame, and those between managed ones. Only proved steps lead to them.
     #[must_use]
-    pub fn native_frames(&self, thread: &Thread) -> Vec<NativeFrame> {
-        let steps = self.walk(thread).steps;
-        let native = steps.iter().take_while(|s| s.method.is_none());
-        let named = native
-            .enumerate()
-            .map(|(i, step)| self.native().name(self.memory, step.ip, i == 0));
-        named.take(MAX_NATIVE).collect()
+    pub fn native_frames(&self, thread: &Thread) -> Vec<(usize, NativeFrame)> {
+        let stack = self.stack(thread);
+        let named = stack.native.iter().map(|step| {
+            let name = self.native().name(self.memory, step.ip, step.is_innermost);
+            (step.below, name)
+        });
+        named.collect()
     }
 }

@@ -12,6 +12,7 @@ use crate::native::Native;
 use crate::types::TypeCache;
 use crate::version::{Version, VersionSource};
 use asynctriage_dump::{Addr, Arch, Dump, Memory, Os};
+use rustc_hash::FxHashMap;
 use std::fmt;
 use std::sync::OnceLock;
 
@@ -71,6 +72,8 @@ pub struct Runtime<'d> {
     pub(crate) core_names: Option<CoreNames>,
     /// Native images with their unwind tables, read when the first stack is walked.
     pub(crate) native: OnceLock<Native<'d>>,
+    /// Places among the dump's threads, by the system's ids.
+    pub(crate) snapshots: OnceLock<FxHashMap<u32, usize>>,
 }
 
 impl Runtime<'_> {
@@ -258,6 +261,7 @@ impl<'d> Runtime<'d> {
             startup_gaps: packing(dump).into_iter().collect(),
             core_names: None,
             native: OnceLock::new(),
+            snapshots: OnceLock::new(),
         }
         .with_core_names()
     }

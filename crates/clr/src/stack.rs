@@ -6,6 +6,7 @@
 //! the stack pointer upwards. Where no chain is found, and on Windows, where no code keeps frame pointers, every word of
 //! the stack that may be a return address into managed code counts as a frame.
 
+mod gaps;
 mod scan;
 
 use crate::code::MethodRef;
@@ -13,9 +14,13 @@ use crate::native::{StackBreak, Step};
 use crate::runtime::Runtime;
 use crate::threads::Thread;
 use asynctriage_dump::{Addr, Os};
+use asynctriage_image::unwind::Break;
+use std::sync::Arc;
 
 /// Frames of one thread that are listed.
 const MAX_FRAMES: usize = 1 << 18;
+/// Native frames of one thread that are named.
+const MAX_NATIVE: usize = 4096;
 /// Links of one chain, native ones among them.
 const MAX_LINKS: usize = 4096;
 /// The largest frame that is believed.
@@ -63,54 +68,104 @@ fn exact(step: &Step) -> Option<StackFrame> {
     })
 }
 
+/// A step to native code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NativeStep {
+    /// How many of the managed frames lie further in.
+    pub(crate) below: usize,
+    pub(crate) ip: Addr,
+    pub(crate) is_innermost: bool,
+}
+
 /// The stack of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stack {
-    /// Its managed frames, innermost first; native ones are passed over.
+    /// Its managed frames, innermost first.
     pub frames: Vec<StackFrame>,
-    /// Where the way from frame to frame could not be proved: none when all frames are exact down to the thread's begin.
+    /// Its native frames, as far as steps to them are proved.
+    pub(crate) native: Vec<NativeStep>,
+    /// Where the way from frame to frame could not be proved, and managed frames may be missing: none when all frames are
+    /// exact down to the thread's begin.
     pub breaks: Vec<StackBreak>,
 }
 
+impl Stack {
+    fn add(&mut self, step: &Step) {
+        match exact(step) {
+            Some(frame) => self.frames.push(frame),
+            None if self.native.len() < MAX_NATIVE => self.native.push(NativeStep {
+                below: self.frames.len(),
+                ip: step.ip,
+                is_innermost: step.slot.is_null(),
+            }),
+            None => {}
+        }
+    }
+}
+
 impl Runtime<'_> {
-    /// The managed frames of a thread, innermost first; native ones are passed over.
+    /// The managed frames of a thread, innermost first, and where the way to them breaks off.
     #[must_use]
-    pub fn stack_frames(&self, thread: &Thread) -> Vec<StackFrame> {
-        self.stack(thread).frames
+    pub fn stack(&self, thread: &Thread) -> Arc<Stack> {
+        let known = &self.native().stacks;
+        if let Some(stack) = known.read().ok().and_then(|k| k.get(&thread.addr).cloned()) {
+            return stack;
+        }
+        let stack = Arc::new(self.read_stack(thread));
+        if let Ok(mut known) = known.write() {
+            known.insert(thread.addr, Arc::clone(&stack));
+        }
+        stack
     }
 
-    /// The managed frames of a thread, and where the way to them breaks off.
-    #[must_use]
-    pub fn stack(&self, thread: &Thread) -> Stack {
+    fn read_stack(&self, thread: &Thread) -> Stack {
+        let mut stack = Stack::default();
         let walk = self.walk(thread);
-        let mut frames: Vec<StackFrame> = walk.steps.iter().filter_map(exact).collect();
-        if walk.steps.is_empty() {
-            frames.extend(self.running_frame(thread));
+        if walk.iter().all(|part| part.steps.is_empty()) {
+            stack.frames.extend(self.running_frame(thread));
         }
-        if let Some((start, end)) = thread.stack.filter(|_| walk.is_open) {
-            // when no table led to managed code, the whole stack is searched
-            let is_lost = !walk.met_managed_code();
-            let from = if is_lost { start } else { walk.beyond };
-            let keeps_frame_pointers = self.dump.target.os != Os::Windows;
-            let mut further = Vec::new();
-            if keeps_frame_pointers {
-                further = self.chained_frames(from, end);
+        for part in walk {
+            for step in &part.steps {
+                stack.add(step);
             }
-            if further.is_empty() && (is_lost || !keeps_frame_pointers) {
-                further = self.scanned_frames(from, end);
+            let Some((why, from, until)) = part.lost else {
+                continue;
+            };
+            let is_cut = match why.why {
+                Break::TooLong => true,
+                Break::NoStack(at) => at >= until,
+                _ => false,
+            };
+            let further = if is_cut {
+                Vec::new()
+            } else {
+                self.unproved_frames(from, until)
+            };
+            // where nothing looks like a return to managed code, nothing of it is lost
+            if is_cut || !further.is_empty() {
+                stack.breaks.push(why);
             }
-            frames.append(&mut further);
+            stack.frames.extend(further);
         }
-        frames.truncate(MAX_FRAMES);
-        Stack {
-            frames,
-            breaks: walk.breaks,
+        stack.frames.truncate(MAX_FRAMES);
+        stack
+    }
+
+    /// Frames of a part of the stack that no table led through.
+    fn unproved_frames(&self, from: Addr, until: Addr) -> Vec<StackFrame> {
+        let chained = match self.dump.target.os {
+            Os::Windows => Vec::new(),
+            Os::Linux => self.chained_frames(from, until),
+        };
+        if chained.is_empty() {
+            return self.scanned_frames(from, until);
         }
+        chained
     }
 
     /// The managed method that a thread's instruction pointer stands in.
     fn running_frame(&self, thread: &Thread) -> Option<StackFrame> {
-        let ip = self.snapshot(thread)?.registers.pc();
+        let ip = self.snapshot(thread.os_id)?.registers.pc();
         Some(StackFrame {
             ip,
             slot: Addr::NULL,

@@ -2,7 +2,7 @@
 
 use crate::gap::Gap;
 use crate::runtime::Runtime;
-use asynctriage_dump::{Addr, Os};
+use asynctriage_dump::{Addr, Os, ThreadSnapshot};
 use rustc_hash::FxHashSet;
 
 /// More threads than any process has.
@@ -77,6 +77,20 @@ impl Thread {
 pub(crate) struct NativeThreads {
     pub(crate) threads: Vec<Addr>,
     pub(crate) gap: Option<Gap>,
+}
+
+impl<'d> Runtime<'d> {
+    /// What the dump says of a thread by the id that the system gave it.
+    pub(crate) fn snapshot(&self, os_id: u32) -> Option<&'d ThreadSnapshot> {
+        let threads = &self.dump.threads;
+        let read = || {
+            let ids = threads.iter().enumerate().map(|(i, t)| (t.id, i));
+            // of two with one id the first counts
+            ids.rev().collect()
+        };
+        let index = *self.snapshots.get_or_init(read).get(&os_id)?;
+        threads.get(index).filter(|_| os_id != 0)
+    }
 }
 
 impl Runtime<'_> {
@@ -171,12 +185,11 @@ impl Runtime<'_> {
 
     /// The name that the system knows the thread by: Windows keeps those that the runtime gives to its own threads.
     fn system_name(&self, os_id: u32) -> Option<String> {
-        let thread = self.dump.threads.iter().find(|t| t.id == os_id)?;
-        thread.name.clone()
+        self.snapshot(os_id)?.name.clone()
     }
 
     fn stack_of(&self, thread: Addr, os_id: u32) -> Option<(Addr, Addr)> {
-        let snapshot = self.dump.threads.iter().find(|t| t.id == os_id)?;
+        let snapshot = self.snapshot(os_id)?;
         let sp = snapshot.registers.sp();
         let readable = sp + self.memory.run(sp).min(MAX_STACK);
         let base = self
@@ -195,7 +208,7 @@ impl Runtime<'_> {
         thread: &Thread,
     ) -> impl Iterator<Item = (Option<Addr>, Addr)> + 'r {
         let registers = self
-            .snapshot(thread)
+            .snapshot(thread.os_id)
             .map(|t| t.registers.all().collect::<Vec<_>>())
             .unwrap_or_default();
         let (start, end) = thread.stack.unwrap_or_default();

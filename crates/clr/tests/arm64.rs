@@ -8,7 +8,10 @@ use std::path::Path;
 fn frames(dump: &Dump) -> Vec<StackFrame> {
     let rt = Runtime::open(dump).unwrap();
     let (threads, _) = rt.threads();
-    threads.iter().flat_map(|t| rt.stack_frames(t)).collect()
+    threads
+        .iter()
+        .flat_map(|t| rt.stack(t).frames.clone())
+        .collect()
 }
 
 /// Processors with pointer authentication leave a signature in the high bits of each return address that code of a C

@@ -21,7 +21,7 @@ fn stacks(dump: &Dump) -> Vec<Vec<(FrameSource, String)>> {
     let rt = Runtime::open(dump).unwrap();
     let (threads, _) = rt.threads();
     let all = threads.iter().map(|t| {
-        let frames = rt.stack_frames(t).into_iter();
+        let frames = rt.stack(t).frames.clone().into_iter();
         let named = frames.map(|f| (f.source, rt.method_name(&f.method).to_string()));
         named.collect()
     });

@@ -33,6 +33,8 @@ pub struct Dump {
     pub process: ProcessFacts,
     /// What is missing because the file is cut; `None` when nothing is.
     pub truncated: Option<Truncation>,
+    /// What cannot be read of the notes: threads and mapped files may be missing. Minidumps have none.
+    pub broken_notes: BrokenNotes,
     /// How the file was compressed.
     pub compression: Option<Compression>,
     /// Size of the dump in bytes, after unpacking.
@@ -189,6 +191,15 @@ pub struct Truncation {
     pub lost_headers: u64,
 }
 
+/// Notes of an ELF core that cannot be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BrokenNotes {
+    /// Lists that break off: nothing is known of the notes behind the broken one.
+    pub lists: usize,
+    /// Notes of threads that are too short for registers.
+    pub threads: usize,
+}
+
 /// The highest address that an arm64 process gets without asking for higher ones.
 const USER_SPACE: u64 = (1 << 48) - 1;
 /// Bytes that are looked at to see what a file is.
@@ -293,6 +304,7 @@ impl Dump {
                 arch,
             },
             threads: notes.threads,
+            broken_notes: notes.broken,
             files: notes.files,
             process: notes.process,
             truncated,
@@ -326,6 +338,7 @@ impl Dump {
             threads: parts.threads,
             files: parts.files,
             process: parts.process,
+            broken_notes: BrokenNotes::default(),
             truncated,
             compression,
             file_len,

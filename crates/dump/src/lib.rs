@@ -59,8 +59,8 @@ mod under;
 pub use addr::Addr;
 pub use compress::{Compression, CompressionFormat, StreamEnd};
 pub use dump::{
-    Dump, ExceptionFacts, ImageStamp, MappedFile, OpenOptions, ProcessFacts, ThreadSnapshot,
-    Truncation,
+    BrokenNotes, Dump, ExceptionFacts, ImageStamp, MappedFile, OpenOptions, ProcessFacts,
+    ThreadSnapshot, Truncation,
 };
 pub use error::OpenError;
 pub use memory::{Fault, FaultReason, Memory};

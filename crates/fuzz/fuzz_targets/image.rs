@@ -46,10 +46,9 @@ fn walk(memory: &dyn Memory, image: &PeImage) {
             ..X64Registers::default()
         };
         registers.general = [image.base.0; 16];
-        let held = table.held(memory);
         let rules = |ip: Addr| {
             let rva = ip.since(image.base).and_then(|d| u32::try_from(d).ok());
-            let covering = rva.and_then(|rva| table.covering_in(memory, &held, rva));
+            let covering = rva.and_then(|rva| table.covering(memory, rva));
             match covering.ok_or(Break::NoTable)? {
                 Covering::Function(function) => Ok(Rules::Codes(function)),
                 Covering::Nothing => Ok(Rules::Return),

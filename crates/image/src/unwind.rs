@@ -33,6 +33,8 @@ pub struct Frame {
     pub sp: Addr,
     /// The frame pointer (rbp, x29) in this frame, where it is known.
     pub fp: Option<Addr>,
+    /// Whether tables prove the steps from the first frame to this one; else one went by a frame pointer.
+    pub is_proved: bool,
     /// Whether the frame was interrupted at its address, as the innermost one was, and did not call.
     pub is_interrupted: bool,
 }
@@ -76,7 +78,7 @@ pub enum Break {
     #[error("its instructions are not in the dump")]
     NoCode,
     /// A word of the stack is not in the dump.
-    #[error("the dump lacks its stack at {0}")]
+    #[error("its part of the stack is not in the dump")]
     NoStack(Addr),
     /// It keeps its frame in a register that nothing has told.
     #[error("the register of its frame is not known")]
@@ -339,7 +341,7 @@ mod tests {
         };
         let mask = u64::MAX >> 16;
         let unwinder = Unwinder::new(&memory, true, mask, std::iter::empty());
-        let frames = Arm64Frames::new(&unwinder, &registers);
+        let frames = Arm64Frames::new(&unwinder, &registers, |_| None);
         let ips: Vec<u64> = frames.map(|f| f.ip.0).collect();
         assert_eq!(ips, [0x5000_0004, 0x5000_0020, 0x5000_0030]);
     }

@@ -6,27 +6,10 @@ use crate::runtime::Runtime;
 use asynctriage_dump::{Addr, Memory};
 use asynctriage_image::pe::{Covering, Function, FunctionTable};
 use asynctriage_image::r2r::ReadyToRun;
-use std::ops::Range;
-use std::sync::Arc;
+use asynctriage_image::unwind::Arm64Function;
 
 /// Parts of one method that are looked at: its body, and a handler each.
 const MAX_PARTS: u32 = 4096;
-
-/// The functions of a ReadyToRun image.
-#[derive(Clone, Debug)]
-pub(crate) struct CompiledFunctions {
-    table: FunctionTable,
-    /// The entries that are in the dump.
-    held: Vec<Range<u32>>,
-}
-
-impl CompiledFunctions {
-    /// What has the instruction at an address; `None` when the dump lacks the entries that tell.
-    pub(crate) fn covering(&self, memory: &dyn Memory, at: Addr) -> Option<Covering> {
-        let rva = u32::try_from(at.since(self.table.base())?).ok()?;
-        self.table.covering_in(memory, &self.held, rva)
-    }
-}
 
 impl Runtime<'_> {
     /// What has the instruction at an address of managed code; `None` when the dump lacks the entries that tell.
@@ -34,8 +17,9 @@ impl Runtime<'_> {
         match code.kind {
             CodeKind::Jit { header } => self.jit_covering(at, code.start, header),
             CodeKind::ReadyToRun { image } => {
-                let functions = self.compiled_functions(image, at)?;
-                functions.covering(self.memory, at)
+                let rva = u32::try_from(at.since(image)?).ok()?;
+                self.compiled_functions(image, at)?
+                    .covering(self.memory, rva)
             }
         }
     }
@@ -55,27 +39,29 @@ impl Runtime<'_> {
     }
 
     /// The functions of the ReadyToRun image that begins at `base` and has the code at `at`.
-    fn compiled_functions(&self, base: Addr, at: Addr) -> Option<Arc<CompiledFunctions>> {
+    fn compiled_functions(&self, base: Addr, at: Addr) -> Option<FunctionTable> {
         let known = &self.code.functions;
-        if let Some(found) = known.read().ok().and_then(|k| k.get(&base).cloned()) {
+        if let Some(found) = known.read().ok().and_then(|k| k.get(&base).copied()) {
             return found;
         }
-        let table = self.known_functions(base, at).or_else(|| {
+        let read = self.known_functions(base, at).or_else(|| {
             let image = self.compiled_image(base)?;
             ReadyToRun::of(self.memory, &image.pe)?.function_table()
         });
-        let read = table.map(|table| {
-            let held = table.held(self.memory);
-            Arc::new(CompiledFunctions { table, held })
-        });
+        let read = read.filter(|table| table.is_held(self.memory));
         if let Ok(mut known) = known.write() {
-            known.insert(base, read.clone());
+            known.insert(base, read);
         }
         read
     }
 
     /// What the runtime keeps of the image's table: of composite images it is that of all their assemblies.
     fn known_functions(&self, base: Addr, at: Addr) -> Option<FunctionTable> {
+        let (table, count) = self.known_entries(base, at)?;
+        Some(FunctionTable::new(base, table, count))
+    }
+
+    fn known_entries(&self, base: Addr, at: Addr) -> Option<(Addr, u32)> {
         let (m, l) = (self.memory, self.layout());
         let module = self.code_section(at)?.module.non_null()?;
         let info = m
@@ -83,7 +69,45 @@ impl Runtime<'_> {
             .non_null()?;
         let table = m.ptr(info + l.get("ReadyToRunInfo", "RuntimeFunctions")?)?;
         let count = m.u32(info + l.get("ReadyToRunInfo", "NumRuntimeFunctions")?)?;
-        (table > base && count > 0).then(|| FunctionTable::new(base, table, count))
+        (table > base && count > 0).then_some((table, count))
+    }
+}
+
+impl Runtime<'_> {
+    /// The function that has the instruction at an address of managed code (arm64): entries without ends, which their
+    /// unwind information tells. `None` when the dump lacks what tells it.
+    pub(crate) fn arm64_function(&self, at: Addr) -> Option<Arm64Function> {
+        let code = self.code_at(at)?;
+        let (base, entries, count) = match code.kind {
+            CodeKind::Jit { header } => {
+                let o = &self.offsets.code_header;
+                let entries = header + o.unwind_entries?;
+                let body = self.memory.u32(entries)?;
+                let count = self.memory.u32(header + o.unwind_count?)?.min(MAX_PARTS);
+                (code.start.back(body.into()), entries, count)
+            }
+            CodeKind::ReadyToRun { image } => {
+                let (entries, count) = self.known_entries(image, at)?;
+                (image, entries, count)
+            }
+        };
+        let rva = u32::try_from(at.since(base)?).ok()?;
+        let entry = |index: u32| {
+            let place = entries.element(index.into(), Arm64Function::SIZE);
+            Arm64Function::read(self.memory, base, place)
+        };
+        let (mut low, mut high) = (0, count);
+        while low < high {
+            let middle = low.midpoint(high);
+            if entry(middle)?.begin <= rva {
+                low = middle.saturating_add(1);
+            } else {
+                high = middle;
+            }
+        }
+        let function = entry(low.checked_sub(1)?)?;
+        let length = function.length(self.memory)?;
+        (rva.checked_sub(function.begin)? < length).then_some(function)
     }
 }
 

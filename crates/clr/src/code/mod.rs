@@ -26,6 +26,7 @@ pub use range::{Code, CodeKind};
 pub use resume::{NamedBy, ResumePoint};
 
 use asynctriage_dump::Addr;
+use asynctriage_image::pe::FunctionTable;
 use entry_points::EntryPoints;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, RwLock};
@@ -36,7 +37,7 @@ pub(crate) struct CodeCache {
     /// By module.
     entry_points: RwLock<FxHashMap<Addr, Arc<EntryPoints>>>,
     /// By the begin of the image.
-    functions: RwLock<FxHashMap<Addr, Option<Arc<functions::CompiledFunctions>>>>,
+    functions: RwLock<FxHashMap<Addr, Option<FunctionTable>>>,
     /// By MethodDesc.
     names: RwLock<FxHashMap<Addr, Arc<str>>>,
     /// By MethodDesc and exact type.

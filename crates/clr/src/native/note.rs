@@ -1,18 +1,21 @@
-//! Where managed code has called out of itself, as the runtime notes it on the stack for its garbage collector.
+//! Where managed code has been left, as the runtime notes it on the stack: its explicit Frames (x64).
 
 use crate::runtime::Runtime;
 use crate::threads::Thread;
-use asynctriage_dump::{Addr, Arch};
+use asynctriage_dump::{Addr, Arch, Os};
 
 /// Notes of one thread that are looked at.
-const MAX_NOTES: usize = 64;
+const MAX_NOTES: usize = 1024;
 /// What the list of notes ends with.
 const NONE: Addr = Addr(u64::MAX);
+/// Distances from what a hijacked method's stub has pushed to the address that the method returns to: three values that
+/// it may return, and six registers, the frame pointer last (80 and 72 were seen; fewer values before 10.0).
+const PUSHED: [u64; 5] = [56, 64, 72, 80, 88];
 
-/// A call out of managed code.
+/// A place that managed code goes on at.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Note {
-    /// Where it returns to.
+    /// Where it goes on.
     pub(super) ip: Addr,
     /// Where on the stack that stands.
     pub(super) slot: Addr,
@@ -22,47 +25,111 @@ pub(super) struct Note {
     pub(super) end: Addr,
 }
 
+/// A call out of managed code.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Call {
+    pub(super) note: Note,
+    /// Whether nothing but calls of native code has happened since: no note of another kind stands below.
+    pub(super) is_innermost: bool,
+}
+
+/// A method whose return address the runtime has replaced, to stop its thread for a collection. The stub that it returned
+/// to made room for the address and pushed registers; its unwind table does not know of that.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hijack {
+    /// Where on the stack the pushed registers begin.
+    pub(super) pushed: Addr,
+    /// Where the method would have returned to.
+    pub(super) call: Note,
+}
+
 impl Runtime<'_> {
-    /// The innermost call out of managed code of a thread that is outside of it (x64; such notes were followed on Windows
-    /// with 10.0.15, and their fields stand at the same places on Linux with 9.0 to 11.0). `None` when the innermost note
-    /// is not that of a call through P/Invoke: what other notes hold is not known.
-    pub(super) fn note_of_call(&self, thread: &Thread, start: Addr, end: Addr) -> Option<Note> {
-        let (m, t, o) = (
-            self.memory,
-            &self.offsets.thread,
-            &self.offsets.inlined_call,
-        );
-        let is_outside = m.u32(thread.addr + t.cooperative?)? == 0;
+    /// The notes of a thread, the innermost first.
+    fn notes(&self, thread: &Thread, end: Addr) -> Vec<Addr> {
+        let first = self.offsets.thread.frame;
+        let mut next = first.and_then(|f| self.memory.ptr(thread.addr + f));
+        let mut out: Vec<Addr> = Vec::new();
+        while let Some(at) = next.filter(|at| *at != NONE && *at < end && out.len() < MAX_NOTES) {
+            // each stands above the one before: what leads back would lead around for ever
+            if out.last().is_some_and(|last| at <= *last) {
+                break;
+            }
+            out.push(at);
+            next = self.memory.ptr(at + self.offsets.frame.next);
+        }
+        out
+    }
+
+    /// The innermost call out of managed code from `start` on, of a thread that is outside of it (x64; followed on Windows
+    /// and Linux with 10.0.15; the fields stand at the same places with 9.0 to 11.0).
+    pub(super) fn note_of_call(&self, thread: &Thread, start: Addr, end: Addr) -> Option<Call> {
+        let is_outside = self
+            .memory
+            .u32(thread.addr + self.offsets.thread.cooperative?)?
+            == 0;
         if self.dump.target.arch != Arch::X64 || !is_outside {
             return None;
         }
-        let mut note = m.ptr(thread.addr + t.frame?)?;
-        for _ in 0..MAX_NOTES {
-            if note == NONE || note >= end {
-                return None;
-            }
-            if note < start {
-                note = m.ptr(note + self.offsets.frame.next)?;
-                continue;
-            }
+        let mut is_innermost = true;
+        for note in self.notes(thread, end).into_iter().filter(|n| *n >= start) {
+            let return_address = note + self.offsets.inlined_call.return_address;
             // null while the method that has the note calls nothing
-            let Some(near) = m.ptr(note + o.return_address)?.non_null() else {
-                note = m.ptr(note + self.offsets.frame.next)?;
+            let Some(near) = self.memory.ptr(return_address)?.non_null() else {
                 continue;
             };
-            let slot = m.ptr(note + o.call_site)?.back(8);
-            let call = Note {
-                ip: m.ptr(slot)?,
-                slot,
-                frame_pointer: m.ptr(note + o.frame_pointer)?,
-                end: note + o.frame_pointer + 8,
-            };
-            // the note is a variable of the method, above the call; the instruction that it names stands a little
-            // before the one that the call returns to (10.0.15)
-            let code = self.code_at(call.ip.back(1))?;
-            let is_same = self.code_at(near)?.start == code.start;
-            return (is_same && start <= slot && slot < note).then_some(call);
+            if let Some(note) = self.call_of(note, near, start) {
+                return Some(Call { note, is_innermost });
+            }
+            is_innermost = false;
         }
         None
+    }
+
+    fn call_of(&self, note: Addr, near: Addr, start: Addr) -> Option<Note> {
+        let (m, o) = (self.memory, &self.offsets.inlined_call);
+        let slot = m.ptr(note + o.call_site)?.back(8);
+        let call = Note {
+            ip: m.ptr(slot)?,
+            slot,
+            frame_pointer: m.ptr(note + o.frame_pointer)?,
+            end: note + o.frame_pointer + 8,
+        };
+        // the note is a variable of the method, above the call; the instruction that it names stands a little before the
+        // one that the call returns to (10.0.15)
+        let code = self.code_at(call.ip.back(1))?;
+        let is_same = self.code_at(near)?.start == code.start;
+        (is_same && start <= slot && slot < note).then_some(call)
+    }
+
+    /// The hijacked methods of a thread (Linux on x64; 10.0.15 and 11.0.0).
+    pub(super) fn hijacks(&self, thread: &Thread, end: Addr) -> Vec<Hijack> {
+        let target = self.dump.target;
+        if (target.os, target.arch) != (Os::Linux, Arch::X64) {
+            return Vec::new();
+        }
+        let notes = self.notes(thread, end).into_iter();
+        notes.filter_map(|n| self.hijack_of(n, thread)).collect()
+    }
+
+    /// Told by its three links: to its thread, to what was pushed, and the address that stands there as well.
+    fn hijack_of(&self, note: Addr, thread: &Thread) -> Option<Hijack> {
+        let (m, o) = (self.memory, &self.offsets.hijack);
+        let ip = m.ptr(note + o.return_address)?;
+        let pushed = m.ptr(note + o.arguments)?;
+        if m.ptr(note + o.thread)? != thread.addr || pushed <= note {
+            return None;
+        }
+        self.code_at(ip.back(1))?;
+        let slots = PUSHED.iter().map(|distance| pushed + *distance);
+        let slot = slots.into_iter().find(|slot| m.ptr(*slot) == Some(ip))?;
+        Some(Hijack {
+            pushed,
+            call: Note {
+                ip,
+                slot,
+                frame_pointer: m.ptr(slot.back(8))?,
+                end: slot + 8,
+            },
+        })
     }
 }

@@ -1,6 +1,7 @@
 //! Exact walks from frame to frame, native and managed ones mixed.
 
 use super::image::{self, Format};
+use super::note::{Hijack, Note};
 use crate::code::{Code, MethodRef};
 use crate::runtime::Runtime;
 use crate::stack::FrameSource;
@@ -20,6 +21,8 @@ const MAX_WALKS: usize = 64;
 const MAX_SITES: usize = 1 << 18;
 /// The slot of a return address under the stack pointer of the frame that it leads to (x64).
 const RETURN_ADDRESS: u64 = 8;
+/// Bytes of the frame of the stub that hijacked methods return to, below what it has pushed.
+const MAX_PUSHED: u64 = 256;
 
 /// A step of an exact walk.
 #[derive(Clone, Copy, Debug)]
@@ -40,17 +43,16 @@ pub struct StackBreak {
     pub why: Break,
 }
 
-/// An exact walk.
+/// Steps without a break.
 #[derive(Debug, Default)]
-pub(crate) struct Walk {
+pub(crate) struct Part {
     pub(crate) steps: Vec<Step>,
-    /// Where steps are missing; none when it came to the thread's first function.
-    pub(crate) breaks: Vec<StackBreak>,
-    /// Whether the last break has no steps behind it.
-    pub(crate) is_open: bool,
-    /// From where on the stack is not known.
-    pub(crate) beyond: Addr,
+    /// What follows is not known: why, and from where on the stack to where.
+    pub(crate) lost: Option<(StackBreak, Addr, Addr)>,
 }
+
+/// An exact walk; the last part ends at the thread's first function, unless something is lost behind it.
+pub(crate) type Walk = Vec<Part>;
 
 /// What stands at an address of code.
 #[derive(Clone, Copy, Debug)]
@@ -70,39 +72,106 @@ impl Budget {
     }
 }
 
-impl Walk {
-    /// Whether it met managed code that is not just what the thread was interrupted in.
-    pub(crate) fn met_managed_code(&self) -> bool {
-        let mut further = self.steps.iter().filter(|s| !s.slot.is_null());
-        further.any(|s| s.method.is_some())
+/// A walk on its way.
+struct Way {
+    parts: Walk,
+    /// From where on the stack is not known, and where the stack ends.
+    beyond: Addr,
+    end: Addr,
+    hijacks: Vec<Hijack>,
+    source: FrameSource,
+    /// The last note that was followed: where the method goes on, and where the note ends.
+    noted: (Addr, Addr),
+}
+
+/// How a part of a walk has ended.
+enum End {
+    /// At the thread's first function.
+    Root,
+    /// At a method whose return address the runtime has replaced.
+    Hijacked(Note),
+    Broken(StackBreak),
+}
+
+impl Way {
+    /// The hijacked method that the stack up to `sp` is the next one of.
+    fn hijack_below(&self, sp: Addr) -> Option<Note> {
+        let mut hijacks = self.hijacks.iter();
+        let next = hijacks.find(|h| self.beyond <= h.pushed && h.pushed < sp)?;
+        Some(next.call)
+    }
+
+    fn steps(&self) -> usize {
+        let counts = self.parts.iter().map(|p| p.steps.len());
+        counts.fold(0, usize::saturating_add)
+    }
+
+    /// Whether the last step is one of native code.
+    fn is_native(&self) -> bool {
+        let last = self.parts.iter().rev().find_map(|p| p.steps.last());
+        last.is_none_or(|s| s.method.is_none())
+    }
+
+    fn lose(&mut self, why: StackBreak, until: Addr) {
+        let from = self.beyond;
+        if let Some(part) = self.parts.last_mut() {
+            part.lost = Some((why, from, until));
+        }
+        self.parts.push(Part::default());
     }
 }
 
 impl Runtime<'_> {
-    /// Steps outwards from a thread's registers; where no table leads on, from the runtime's own note of where managed
+    /// Steps outwards from a thread's registers; where no table leads on, from the runtime's own notes of where managed
     /// code was left.
     pub(crate) fn walk(&self, thread: &Thread) -> Walk {
-        let (Some(snapshot), Some((start, end))) = (self.snapshot(thread), thread.stack) else {
+        let Some(snapshot) = self.snapshot(thread.os_id) else {
             return Walk::default();
         };
-        let mut walk = Walk {
-            beyond: start,
-            ..Walk::default()
+        let registers = &snapshot.registers;
+        let Some((start, end)) = thread.stack else {
+            let (ip, sp) = (registers.pc(), registers.sp());
+            let why = Break::NoStack(sp);
+            let lost = Some((StackBreak { ip, why }, sp, sp));
+            return vec![Part {
+                steps: Vec::new(),
+                lost,
+            }];
         };
-        let frames = self.frames_from(&snapshot.registers);
-        self.follow(frames, &mut walk, FrameSource::Registers, end);
-        for _ in 0..MAX_WALKS {
-            if !walk.is_open || !self.follow_note(thread, &mut walk, end) {
-                break;
-            }
+        let mut way = Way {
+            parts: vec![Part::default()],
+            beyond: start,
+            end,
+            hijacks: self.hijacks(thread, end),
+            source: FrameSource::Registers,
+            noted: (Addr::NULL, Addr::NULL),
+        };
+        let mut frames = self.frames_from(registers);
+        for walks in 1_usize.. {
+            let note = match self.follow(frames, &mut way) {
+                End::Root => break,
+                End::Hijacked(note) => note,
+                End::Broken(why) => {
+                    let may_go_on = walks < MAX_WALKS && why.why != Break::TooLong;
+                    let call = may_go_on.then(|| self.note_of_call(thread, way.beyond, end));
+                    let Some(call) = call.flatten() else {
+                        way.lose(why, end);
+                        break;
+                    };
+                    // nothing that is managed was called since the innermost note was made
+                    if !(call.is_innermost && way.is_native()) {
+                        way.lose(why, call.note.slot);
+                    }
+                    call.note
+                }
+            };
+            way.beyond = note.slot;
+            way.source = FrameSource::Recorded;
+            way.noted = (note.ip, note.end);
+            frames = self.frames_behind(&note);
         }
-        tracing::debug!(
-            thread = thread.os_id,
-            steps = walk.steps.len(),
-            breaks = ?walk.breaks,
-            "walked"
-        );
-        walk
+        tracing::debug!(thread = thread.os_id, steps = way.steps(), "walked");
+        way.parts
     }
 
     fn frames_from<'w>(&'w self, registers: &Registers) -> Box<dyn FrameWalk + 'w> {
@@ -112,48 +181,34 @@ impl Runtime<'_> {
                 let rules = |at| self.site(at).rules;
                 Box::new(X64Frames::new(unwinder, registers, rules))
             }
-            Registers::Arm64(registers) => Box::new(Arm64Frames::new(unwinder, registers)),
+            Registers::Arm64(registers) => {
+                let function = |at| self.arm64_function(at);
+                Box::new(Arm64Frames::new(unwinder, registers, function))
+            }
         }
     }
 
-    /// Goes on from the next note above what is known; false when there is none.
-    fn follow_note(&self, thread: &Thread, walk: &mut Walk, end: Addr) -> bool {
-        let Some(note) = self.note_of_call(thread, walk.beyond, end) else {
-            return false;
-        };
+    fn frames_behind<'w>(&'w self, note: &Note) -> Box<dyn FrameWalk + 'w> {
         let rules = |at| self.site(at).rules;
         let (sp, fp) = (note.slot + RETURN_ADDRESS, note.frame_pointer);
         let unwinder = &self.native().unwinder;
-        let frames = X64Frames::behind_call(unwinder, note.ip, sp, fp, rules);
-        let before = walk.steps.len();
-        walk.beyond = note.slot;
-        self.follow(Box::new(frames), walk, FrameSource::Recorded, end);
-        if walk.steps.len() == before.saturating_add(1) {
-            walk.beyond = note.end;
-        }
-        true
+        Box::new(X64Frames::behind_call(unwinder, note.ip, sp, fp, rules))
     }
 
     /// Adds steps to a walk; every return address must be code, and lie above the one before.
-    fn follow(
-        &self,
-        mut frames: Box<dyn FrameWalk + '_>,
-        walk: &mut Walk,
-        mut source: FrameSource,
-        end: Addr,
-    ) {
+    fn follow(&self, mut frames: Box<dyn FrameWalk + '_>, way: &mut Way) -> End {
         let mut last = Addr::NULL;
         let why = loop {
             let Some(frame) = frames.next() else {
                 match frames.end() {
                     Some(Err(why)) => break why,
-                    _ => {
-                        walk.is_open = false;
-                        return;
-                    }
+                    _ => return End::Root,
                 }
             };
-            let is_innermost = source == FrameSource::Registers;
+            let is_innermost = way.source == FrameSource::Registers && last.is_null();
+            if let Some(note) = way.hijack_below(frame.sp).filter(|_| !last.is_null()) {
+                return End::Hijacked(note);
+            }
             let site = self.site(frame.at());
             if is_innermost {
                 last = frame.ip;
@@ -161,15 +216,20 @@ impl Runtime<'_> {
             if !site.is_code {
                 break Break::NotCode;
             }
-            if frame.sp < walk.beyond || frame.sp > end {
+            if frame.sp < way.beyond || frame.sp > way.end {
                 break Break::NotUpwards;
             }
-            if walk.steps.len() >= MAX_STEPS || !self.native().budget.take() {
+            if way.steps() >= MAX_STEPS || !self.native().budget.take() {
                 break Break::TooLong;
             }
+            let source = match (last.is_null() || is_innermost, frame.is_proved) {
+                (true, _) => way.source,
+                (false, true) => FrameSource::Unwound,
+                (false, false) => FrameSource::FramePointer,
+            };
             last = frame.ip;
-            walk.beyond = frame.sp;
-            walk.steps.push(Step {
+            way.beyond = frame.sp;
+            let step = Step {
                 ip: frame.ip,
                 slot: if is_innermost {
                     Addr::NULL
@@ -178,11 +238,20 @@ impl Runtime<'_> {
                 },
                 method: site.method,
                 source,
-            });
-            source = FrameSource::Unwound;
+            };
+            if let Some(part) = way.parts.last_mut() {
+                part.steps.push(step);
+            }
         };
-        walk.is_open = true;
-        walk.breaks.push(StackBreak { ip: last, why });
+        // the note itself names the method
+        if last == way.noted.0 {
+            way.beyond = way.beyond.max(way.noted.1);
+        }
+        // the table of the stub that such a method returned to leads astray
+        match way.hijack_below(way.beyond + MAX_PUSHED) {
+            Some(note) if !last.is_null() => End::Hijacked(note),
+            _ => End::Broken(StackBreak { ip: last, why }),
+        }
     }
 
     /// What stands at an address of code.

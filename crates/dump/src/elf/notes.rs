@@ -5,7 +5,7 @@ use object::read::elf::{Note, NoteIterator};
 
 use super::{Header, LE, nt};
 use crate::bytes::u64_at;
-use crate::{Arch, MappedFile, ProcessFacts, Registers, ThreadSnapshot};
+use crate::{Arch, BrokenNotes, MappedFile, ProcessFacts, Registers, ThreadSnapshot};
 
 /// NT_ARM_TLS: `tpidr_el0` of the thread before.
 const NT_ARM_TLS: NoteType = NoteType(0x401);
@@ -34,6 +34,8 @@ pub(crate) struct Notes {
     pub(crate) threads: Vec<ThreadSnapshot>,
     pub(crate) files: Vec<MappedFile>,
     pub(crate) process: ProcessFacts,
+    /// What cannot be read of them.
+    pub(crate) broken: BrokenNotes,
     /// The first two notes.
     order: Vec<NoteType>,
     of_gdb: bool,
@@ -46,12 +48,16 @@ impl Notes {
         for segment in segments {
             // cores align to 4 whatever their header says: createdump writes 0, gdb 1, kernels 4
             let Ok(notes) = NoteIterator::<Header>::new(LE, 4, segment) else {
+                out.broken.lists = out.broken.lists.saturating_add(1);
                 continue;
             };
             for note in notes {
                 match note {
                     Ok(note) => out.add(&note, arch),
-                    Err(error) => tracing::debug!(%error, "a note is broken"),
+                    Err(error) => {
+                        tracing::debug!(%error, "a note is broken");
+                        out.broken.lists = out.broken.lists.saturating_add(1);
+                    }
                 }
             }
         }
@@ -76,7 +82,10 @@ impl Notes {
         let process = &mut self.process;
         match kind {
             NT_PRSTATUS if self.threads.len() < MAX_THREADS => {
-                self.threads.extend(nt::thread(desc, arch));
+                let thread = nt::thread(desc, arch);
+                let is_broken = usize::from(thread.is_none());
+                self.broken.threads = self.broken.threads.saturating_add(is_broken);
+                self.threads.extend(thread);
             }
             NT_FILE if self.files.is_empty() => self.files = nt::files(desc),
             NT_AUXV if process.auxv.is_empty() => process.auxv = nt::auxv(desc),

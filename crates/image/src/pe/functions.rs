@@ -4,7 +4,6 @@
 
 use super::PeImage;
 use asynctriage_dump::{Addr, Memory};
-use std::ops::Range;
 
 /// The unwind information of an entry with this bit is another entry.
 const INDIRECT: u32 = 1;
@@ -14,8 +13,8 @@ const MAX_STEPS: usize = 8;
 const X64: u16 = 0x8664;
 /// What dumps keep or leave out as a whole.
 const PAGE: u64 = 4096;
-/// Steps from piece to piece of one table.
-const MAX_PIECES: usize = 1 << 17;
+/// Pages that are passed over on the way to one that the dump holds; the largest tables have some thousand.
+const MAX_ABSENT: usize = 4096;
 /// Entries of one table.
 const MAX_FUNCTIONS: u32 = 1 << 24;
 
@@ -151,84 +150,76 @@ impl FunctionTable {
         Some(low)
     }
 
-    /// What has the instruction at `rva`; `None` when the dump lacks the entries that tell.
+    /// What has the instruction at `rva`; `None` when the dump lacks the entries that tell. Heap dumps hold the pages of a
+    /// table that walks of the process's own stacks have touched: an entry counts where its own end proves that it covers
+    /// the place, and none does where two neighbours prove it.
     #[must_use]
     pub fn covering(&self, memory: &dyn Memory, rva: u32) -> Option<Covering> {
-        let Some(last) = self.begun(memory, rva)?.checked_sub(1) else {
-            return Some(Covering::Nothing);
-        };
-        let function = self.get(memory, last)?;
-        Some(if function.contains(rva) {
-            Covering::Function(function)
-        } else {
-            Covering::Nothing
-        })
-    }
-
-    /// The entries that the dump holds, by their numbers, in runs without a gap. Heap dumps hold the pages of a table that
-    /// walks of the process's own stacks have touched.
-    #[must_use]
-    pub fn held(&self, memory: &dyn Memory) -> Vec<Range<u32>> {
-        let end = self.at.element(self.count.into(), Function::SIZE);
-        let mut runs: Vec<(Addr, Addr)> = Vec::new();
-        let mut at = self.at;
-        for _ in 0..MAX_PIECES {
-            if at >= end {
-                break;
-            }
-            let run = memory.run(at);
-            let behind = (at + run).min(end);
-            if run == 0 {
-                at = at.without(PAGE.wrapping_sub(1)) + PAGE;
-                continue;
-            }
-            match runs.last_mut().filter(|(_, last)| *last == at) {
-                Some((_, last)) => *last = behind,
-                None => runs.push((at, behind)),
-            }
-            at = behind;
-        }
-        let number = |bytes: u64| u32::try_from(bytes.checked_div(Function::SIZE)?).ok();
-        let whole = |(from, to): (Addr, Addr)| {
-            let first = number(
-                from.since(self.at)?
-                    .checked_add(Function::SIZE)?
-                    .checked_sub(1)?,
-            )?;
-            let range = first..number(to.since(self.at)?)?;
-            (!range.is_empty()).then_some(range)
-        };
-        runs.into_iter().filter_map(whole).collect()
-    }
-
-    /// The same as [`FunctionTable::covering`] for a table of which the dump holds these entries only: an entry counts
-    /// where its own end proves that it covers the place, and none does where two neighbours prove it.
-    #[must_use]
-    pub fn covering_in(
-        &self,
-        memory: &dyn Memory,
-        held: &[Range<u32>],
-        rva: u32,
-    ) -> Option<Covering> {
-        let begun = |i: u32| self.begin(memory, i).is_some_and(|b| b <= rva);
-        let behind = held.partition_point(|run| begun(run.start));
-        let Some(run) = behind.checked_sub(1).and_then(|i| held.get(i)) else {
-            let is_first = held.first().is_some_and(|run| run.start == 0);
-            return is_first.then_some(Covering::Nothing);
-        };
-        let (mut low, mut high) = (run.start, run.end);
+        let (mut low, mut high) = (0, self.count);
+        let mut last = None;
         while low < high {
-            let middle = low.midpoint(high);
-            if begun(middle) {
-                low = middle.saturating_add(1);
+            let Some((index, function)) = self.near(memory, low, high) else {
+                break;
+            };
+            if function.begin <= rva {
+                last = Some(function);
+                low = index.saturating_add(1);
             } else {
-                high = middle;
+                high = index;
             }
         }
-        let function = self.get(memory, low.checked_sub(1)?)?;
-        if function.contains(rva) {
-            return Some(Covering::Function(function));
+        match last.filter(|f| f.contains(rva)) {
+            Some(function) => Some(Covering::Function(function)),
+            // entries between are missing, and one of them may have it
+            None if low < high => None,
+            None => Some(Covering::Nothing),
         }
-        (low < run.end || low == self.count).then_some(Covering::Nothing)
+    }
+
+    /// The entry in the middle of a range, or the next one that the dump holds: above it, else below.
+    fn near(&self, memory: &dyn Memory, low: u32, high: u32) -> Option<(u32, Function)> {
+        let middle = low.midpoint(high);
+        let held = |index: u32| {
+            let found = self.get(memory, index)?;
+            // trimmed dumps have zeros for what was not read
+            (found.end != 0).then_some((index, found))
+        };
+        let page = |index: u32| {
+            self.at
+                .element(index.into(), Function::SIZE)
+                .without(PAGE.wrapping_sub(1))
+        };
+        let number = |at: Addr| u32::try_from(at.since(self.at)?.checked_div(Function::SIZE)?).ok();
+        let mut index = middle;
+        let mut pages = 0..MAX_ABSENT;
+        while index < high && pages.next().is_some() {
+            if let Some(found) = held(index) {
+                return Some(found);
+            }
+            // the first one that begins in the next page
+            let behind = (page(index) + PAGE).back(1);
+            index = number(behind)?.max(index).checked_add(1)?;
+        }
+        let mut index = middle;
+        for _ in 0..MAX_ABSENT {
+            // the last one that ends before the page
+            index = number(page(index))?.checked_sub(1)?;
+            if index < low {
+                return None;
+            }
+            if let Some(found) = held(index) {
+                return Some(found);
+            }
+        }
+        None
+    }
+
+    /// Whether the dump holds any of the entries.
+    #[must_use]
+    pub fn is_held(&self, memory: &dyn Memory) -> bool {
+        self.near(memory, 0, self.count).is_some()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
-//! From frame to frame on arm64: native code of Linux by `.eh_frame`, code of no image by its frame pointers, which the
-//! JIT keeps there.
+//! From frame to frame on arm64: native code of Linux by `.eh_frame`, managed code by its unwind codes. Where a dump lacks
+//! those, by the frame pointers that managed code keeps there; what lies behind such a step is not proved.
 
-use super::{Break, Frame, FrameWalk, Unwinder};
+use super::{Arm64Function, Arm64State, Break, Frame, FrameWalk, Unwinder};
 use asynctriage_dump::{Addr, Arm64Registers};
 
 /// DWARF numbers of registers.
@@ -12,17 +12,19 @@ const SP: u16 = 31;
 const KEPT: std::ops::RangeInclusive<u16> = 19..=29;
 
 /// The frames of one thread, innermost first; ends at the root, and where tables or stack are missing.
-pub struct Arm64Frames<'u, 'm> {
+pub struct Arm64Frames<'u, 'm, F> {
     unwinder: &'u Unwinder<'m>,
+    function: F,
     /// x0 to x30 and the stack pointer, as far as they are known.
     registers: [Option<u64>; 32],
     pc: u64,
+    is_proved: bool,
     interrupted: bool,
     next: Option<Frame>,
     end: Option<Result<(), Break>>,
 }
 
-impl std::fmt::Debug for Arm64Frames<'_, '_> {
+impl<F> std::fmt::Debug for Arm64Frames<'_, '_, F> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Arm64Frames")
             .field("next", &self.next)
@@ -30,10 +32,10 @@ impl std::fmt::Debug for Arm64Frames<'_, '_> {
     }
 }
 
-impl<'u, 'm> Arm64Frames<'u, 'm> {
-    /// The frames of a thread with these registers.
-    #[must_use]
-    pub fn new(unwinder: &'u Unwinder<'m>, registers: &Arm64Registers) -> Self {
+impl<'u, 'm, F: Fn(Addr) -> Option<Arm64Function>> Arm64Frames<'u, 'm, F> {
+    /// The frames of a thread with these registers. `function` says which function managed code at an address belongs
+    /// to; `None` where that is not known.
+    pub fn new(unwinder: &'u Unwinder<'m>, registers: &Arm64Registers, function: F) -> Self {
         let mut all = [None; 32];
         let values = registers.x.iter().copied().chain([registers.sp]);
         for (slot, value) in all.iter_mut().zip(values) {
@@ -41,8 +43,10 @@ impl<'u, 'm> Arm64Frames<'u, 'm> {
         }
         let mut frames = Self {
             unwinder,
+            function,
             registers: all,
             pc: registers.pc,
+            is_proved: true,
             interrupted: true,
             next: None,
             end: None,
@@ -66,6 +70,7 @@ impl<'u, 'm> Arm64Frames<'u, 'm> {
             ip: Addr(self.pc),
             sp: Addr(self.get(SP).unwrap_or_default()),
             fp: self.get(FP).map(Addr),
+            is_proved: self.is_proved,
             is_interrupted: self.interrupted,
         }
     }
@@ -81,6 +86,8 @@ impl<'u, 'm> Arm64Frames<'u, 'm> {
         };
         let ip = if self.unwinder.covers(at) {
             self.leave_by_row(at)?
+        } else if let Some(ip) = self.leave_by_codes(at, interrupted) {
+            Some(ip)
         } else {
             Some(self.leave_by_pointer()?)
         };
@@ -113,6 +120,22 @@ impl<'u, 'm> Arm64Frames<'u, 'm> {
         Ok(caller.ip)
     }
 
+    fn leave_by_codes(&mut self, at: Addr, interrupted: bool) -> Option<u64> {
+        let function = (self.function)(at)?;
+        let mut state = Arm64State::default();
+        for (number, value) in (0_u8..).zip(self.registers) {
+            state.set(number, value);
+        }
+        let memory = self.unwinder.memory;
+        let left = function.leave(memory, Addr(self.pc), interrupted, &mut state);
+        let left = left.ok()?;
+        for (number, slot) in (0_u8..).zip(&mut self.registers) {
+            *slot = state.get(number);
+        }
+        self.interrupted = left.is_interrupted;
+        Some(left.ip)
+    }
+
     fn leave_by_pointer(&mut self) -> Result<u64, Break> {
         let at = self.get(FP).ok_or(Break::UnknownRegister)?;
         let read = |at: u64| {
@@ -120,6 +143,7 @@ impl<'u, 'm> Arm64Frames<'u, 'm> {
             value.ok_or(Break::NoStack(Addr(at)))
         };
         let (fp, ip) = (read(at)?, read(at.wrapping_add(8))?);
+        self.is_proved = false;
         self.registers = [None; 32];
         self.set(FP, Some(fp));
         self.set(SP, Some(at.wrapping_add(16)));
@@ -128,13 +152,13 @@ impl<'u, 'm> Arm64Frames<'u, 'm> {
     }
 }
 
-impl FrameWalk for Arm64Frames<'_, '_> {
+impl<F: Fn(Addr) -> Option<Arm64Function>> FrameWalk for Arm64Frames<'_, '_, F> {
     fn end(&self) -> Option<Result<(), Break>> {
         self.end
     }
 }
 
-impl Iterator for Arm64Frames<'_, '_> {
+impl<F: Fn(Addr) -> Option<Arm64Function>> Iterator for Arm64Frames<'_, '_, F> {
     type Item = Frame;
 
     fn next(&mut self) -> Option<Frame> {

@@ -100,6 +100,7 @@ impl<'u, 'm, F: Fn(Addr) -> Result<Rules, Break>> X64Frames<'u, 'm, F> {
             ip: Addr(self.registers.rip),
             sp: Addr(self.sp()),
             fp: self.get(5).map(Addr),
+            is_proved: true,
             is_interrupted: self.interrupted,
         }
     }
@@ -115,7 +116,6 @@ impl<'u, 'm, F: Fn(Addr) -> Result<Rules, Break>> X64Frames<'u, 'm, F> {
         let interrupted = std::mem::replace(&mut self.interrupted, false);
         // a call that never returns may be the last instruction of its function
         let at = if interrupted { ip } else { ip.back(1) };
-        let mut has_caller = true;
         match (self.rules)(at)? {
             Rules::Codes(function) => {
                 self.known &= KEPT_ON_WINDOWS;
@@ -124,10 +124,15 @@ impl<'u, 'm, F: Fn(Addr) -> Result<Rules, Break>> X64Frames<'u, 'm, F> {
             Rules::Return if interrupted => self.pop_return()?,
             // whoever calls has an entry
             Rules::Return => return Err(Break::NoEntry),
-            Rules::EhFrame => has_caller = self.leave_by_row(at)?,
-        }
-        if !has_caller {
-            return Ok(false);
+            Rules::EhFrame => {
+                if !self.leave_by_row(at)? {
+                    return Ok(false);
+                }
+                // such code says so when it has no caller
+                if self.registers.rip == 0 {
+                    return Err(Break::NotCode);
+                }
+            }
         }
         // a caller's part of the stack lies above; what leads back would lead around for ever
         if self.sp() <= before || self.sp() & 7 != 0 {

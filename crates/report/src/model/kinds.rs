@@ -288,10 +288,11 @@ words! {
 words! {
     /// How much is known of a frame of a thread's stack.
     FrameStanding {
-        /// The registers lead to it by the tables of native code (on Windows of all code) or by the frame pointers that the JIT
-        /// always keeps on Linux, or a note of the runtime does: the method runs.
+        /// The registers, or a note of the runtime, lead to it, and the unwind information of all code between proves each
+        /// step: the method runs.
         Exact = "exact",
-        /// A chain of frame pointers that was found on the stack leads to it.
+        /// A chain of frame pointers leads to it: the method runs, and frames may be missing before it, as not all code keeps
+        /// frame pointers.
         Chained = "chained",
         /// A return address that stands on the stack: the method runs, or has returned since.
         Possible = "possible",

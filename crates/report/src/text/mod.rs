@@ -11,6 +11,7 @@ mod part;
 mod process;
 mod runtimes;
 mod services;
+mod stack;
 mod style;
 mod table;
 mod trace;

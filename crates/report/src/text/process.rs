@@ -4,11 +4,8 @@ use super::page::Page;
 use super::style::Role;
 use super::table::{Column, Table};
 use super::words::{count, duration, several};
-use crate::{FrameStanding, ObjectRef, Pool, Report, Request, Thread, ThreadFrame};
+use crate::{ObjectRef, Pool, Report, Request, Thread};
 use std::collections::BTreeMap;
-
-/// Frames of a blocked thread that are shown without `-v`.
-const FEW_FRAMES: usize = 4;
 
 /// Who is affected: requests by route, the oldest age of each; one by one with `-v`.
 pub(super) fn requests(page: &mut Page<'_>, report: &Report) {
@@ -172,7 +169,7 @@ fn one_thread(page: &mut Page<'_>, thread: &Thread) {
         ];
         page.line("    ", "      ", &spans);
     }
-    stack(page, thread);
+    super::stack::stack(page, thread);
 }
 
 fn object(page: &mut Page<'_>, what: &str, object: &ObjectRef) {
@@ -190,57 +187,6 @@ fn object(page: &mut Page<'_>, what: &str, object: &ObjectRef) {
         page.span(Role::Dim, format!("{address}{type_name}")),
     ];
     page.line("    ", "      ", &spans);
-}
-
-fn stack(page: &mut Page<'_>, thread: &Thread) {
-    let all = thread.frames.as_slice();
-    let shown = if page.verbose() { all } else { telling(all) };
-    for frame in shown {
-        let source = frame.file.as_ref().map(|file| match frame.line {
-            Some(line) => format!("  {file}:{line}"),
-            None => format!("  {file}"),
-        });
-        let code = frame
-            .address
-            .filter(|_| page.verbose())
-            .map(|a| format!("  {a}"));
-        let standing = if frame.standing == Some(FrameStanding::Possible) {
-            "  possible"
-        } else {
-            ""
-        };
-        let notes = format!(
-            "{standing}{}{}",
-            source.unwrap_or_default(),
-            code.unwrap_or_default()
-        );
-        let role = if is_framework(frame) {
-            Role::Dim
-        } else {
-            Role::Plain
-        };
-        let spans = [page.span(role, &frame.method), page.span(Role::Dim, notes)];
-        page.line("    │ ", "    │   ", &spans);
-    }
-    let hidden = all.len().saturating_sub(shown.len()) as u64;
-    if hidden > 0 {
-        let spans = [page.span(
-            Role::Dim,
-            format!("… {} not shown: -v", several(hidden, "frame")),
-        )];
-        page.line("    │ ", "    │   ", &spans);
-    }
-}
-
-/// The frames that tell most: from the call into the framework on that blocks, outwards.
-fn telling(frames: &[ThreadFrame]) -> &[ThreadFrame] {
-    let own = frames.iter().position(|f| !is_framework(f)).unwrap_or(0);
-    let outwards = frames.get(own.saturating_sub(1)..).unwrap_or_default();
-    outwards.get(..FEW_FRAMES).unwrap_or(outwards)
-}
-
-fn is_framework(frame: &ThreadFrame) -> bool {
-    frame.native || frame.is_framework
 }
 
 /// Size of the thread pool and what waits for it.

@@ -77,8 +77,11 @@ impl Analysis<'_, '_> {
 
     /// The callback is the method that the timer's frame has called.
     fn timer_root(&self, thread: &Thread) -> Option<Root> {
-        let frames = self.rt.stack_frames(thread);
-        let named = frames.iter().map(|f| (f, self.rt.method_name(&f.method)));
+        let stack = self.rt.stack(thread);
+        let named = stack
+            .frames
+            .iter()
+            .map(|f| (f, self.rt.method_name(&f.method)));
         let mut named: Vec<_> = named.collect();
         let timer = named.iter().position(|(_, n)| n.starts_with(TIMER_FRAME))?;
         let (frame, name) = named.get(timer)?;

@@ -416,7 +416,8 @@ impl Search<'_, '_, '_> {
     /// What the thread does now: the system's or library's function that it is in.
     fn innermost(&self, facts: &ThreadFacts) -> String {
         let native = self.analysis.rt.native_frames(&facts.thread);
-        let told = native.iter().find(|f| {
+        let below = native.iter().take_while(|(managed, _)| *managed == 0);
+        let told = below.map(|(_, f)| f).find(|f| {
             let image = f.image.as_deref().unwrap_or_default();
             !PLUMBING.iter().any(|p| image.starts_with(p))
         });

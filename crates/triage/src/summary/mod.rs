@@ -94,7 +94,7 @@ impl Analysis<'_, '_> {
             .gaps()
             .iter()
             .chain(&self.graph.gaps)
-            .chain(&self.threads.gap)
+            .chain(&self.threads.gaps)
             .chain(&absent);
         gaps.extend(known.enumerate().map(|(i, g)| report_gap(i, g)));
         for gap in self.lines.gaps(self.rt).into_iter().chain(self.kept_gap()) {

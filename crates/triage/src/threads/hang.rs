@@ -224,9 +224,11 @@ impl Stacks<'_, '_> {
     fn thread_facts(&self, thread: &Thread, holds: Vec<Lock>, entered: &RwLocks) -> ThreadFacts {
         let frames: Vec<_> = self
             .rt
-            .stack_frames(thread)
-            .into_iter()
+            .stack(thread)
+            .frames
+            .iter()
             .map(|frame| {
+                let frame = *frame;
                 let name = self.rt.method_name(&frame.method);
                 let owner = Owner::of(&self.rt.module(frame.method.module), &name);
                 StackMethod { frame, name, owner }

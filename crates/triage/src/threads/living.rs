@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Threads, and the objects of interest that stand on their stacks.
 pub(crate) struct Threads {
     pub(crate) all: Vec<Thread>,
-    pub(crate) gap: Option<Gap>,
+    pub(crate) gaps: Vec<Gap>,
     /// Index of the threads whose stack holds an object, and the slot that does.
     on_stack: FxHashMap<Addr, Vec<(usize, Option<Addr>)>>,
     /// By thread: objects on its stack that it holds by a thin lock.
@@ -43,8 +43,8 @@ impl Threads {
             thin_locks.push(locks);
         }
         Self {
+            gaps: gap.into_iter().chain(rt.stack_gaps(&all)).collect(),
             all,
-            gap,
             on_stack,
             thin_locks,
         }

@@ -349,7 +349,8 @@ proptest! {
             image.memory()
         };
         let (frames, _) = frames(memory, ip, &stack, &[(RBP, rbp)]);
-        let first = Frame { ip: Addr(at(ip)), sp: Addr(STACK), fp: Some(Addr(rbp)), is_interrupted: true };
+        let first = Frame { ip: Addr(at(ip)), sp: Addr(STACK), fp: Some(Addr(rbp)), is_proved: true,
+            is_interrupted: true };
         prop_assert_eq!(frames.first(), Some(&first));
         // so a walk ends where the stack does, whatever leads it
         for step in frames.windows(2) {

@@ -62,8 +62,8 @@ impl Stacks<'_, '_> {
         let threads = self.threads.all.iter();
         let others = threads.filter(|t| t.addr != waiting.thread.addr && !t.is_dead());
         let constructors = others.flat_map(|t| {
-            let frames = self.rt.stack_frames(t).into_iter();
-            frames.filter_map(|f| {
+            let stack = self.rt.stack(t);
+            let running = stack.frames.iter().filter_map(|f| {
                 let name = self.rt.method_name(&f.method);
                 name.ends_with("..cctor").then_some(Running {
                     thread: t.managed_id,
@@ -71,7 +71,8 @@ impl Stacks<'_, '_> {
                     name,
                     source: f.source,
                 })
-            })
+            });
+            running.collect::<Vec<_>>()
         });
         constructors.collect()
     }
