@@ -4,6 +4,7 @@ use crate::callee::Callees;
 use crate::class::{Class, Helper, classify};
 use crate::machine::{BoxState, COPY, Decoder, Machine};
 use crate::queue::Queues;
+use crate::running::{Running, RunningOperation};
 use crate::runtime_async::{self, Operation, TaskState};
 use crate::source::Sources;
 use crate::task::TaskFields;
@@ -73,8 +74,8 @@ pub struct AsyncGraph {
     pub operations: FxHashMap<NodeId, Operation>,
     /// What goes on in computations of F#'s `async`: the closure that takes what they wait for.
     pub computations: FxHashMap<NodeId, Addr>,
-    /// Boxes that run now or have not come to their first await.
-    pub running: Vec<Addr>,
+    /// Methods that run now, by the box or the task that they complete.
+    pub running: FxHashMap<NodeId, Running>,
     /// Objects that explain others, by what they are.
     pub helpers: FxHashMap<Helper, Vec<Addr>>,
     /// The TaskCompletionSource (or a class derived from it) that owns a task.
@@ -216,7 +217,7 @@ impl<'r, 'd> Builder<'r, 'd> {
             machines: FxHashMap::default(),
             operations: FxHashMap::default(),
             computations: FxHashMap::default(),
-            running: Vec::new(),
+            running: FxHashMap::default(),
             helpers: FxHashMap::default(),
             completion_sources: FxHashMap::default(),
             semaphores: FxHashMap::default(),
@@ -279,7 +280,10 @@ impl<'r, 'd> Builder<'r, 'd> {
             }
         }
         self.out.gaps.extend(impossible_gap(&impossible));
-        let unnamed = runtime_async::unnamed(self.out.operations.values());
+        self.link_dispatchers();
+        let suspended = self.out.operations.values().flat_map(|o| &o.frames);
+        let waiting = self.out.running.values().flat_map(Running::frames);
+        let unnamed = runtime_async::unnamed(suspended.chain(waiting));
         self.out.gaps.extend(unnamed);
         self.link_results();
         self.link_awaiters();
@@ -317,7 +321,9 @@ impl<'r, 'd> Builder<'r, 'd> {
             BoxState::Suspended(machine) => {
                 self.out.machines.insert(id, machine);
             }
-            BoxState::Running(_) => self.out.running.push(node.addr),
+            BoxState::Running(machine) => {
+                self.out.running.insert(id, Running::Machine(machine));
+            }
             BoxState::Completed => self.out.completed.push(node),
             BoxState::Parked => {}
             BoxState::Rejected(reason) => self.out.rejected.push(Rejected {
@@ -338,7 +344,10 @@ impl<'r, 'd> Builder<'r, 'd> {
                 self.callees.check(self.rt, &mut operation.frames);
                 self.out.operations.insert(id, operation);
             }
-            TaskState::Running => self.out.running.push(node.addr),
+            TaskState::Running => {
+                let running = Running::Operation(RunningOperation::default());
+                self.out.running.insert(id, running);
+            }
             TaskState::Rejected(reason) => self.out.rejected.push(Rejected {
                 addr: node.addr,
                 mt: node.mt,

@@ -92,7 +92,7 @@ impl Builder<'_, '_> {
         let found = place
             .references_in(self.rt, &field)
             .find_map(|b| self.out.node(b));
-        found.filter(|id| self.out.machines.contains_key(id))
+        found.filter(|id| self.out.machines.contains_key(id) || self.out.running.contains_key(id))
     }
 
     /// Where an object keeps who is registered to be resumed; nothing for sources that have completed.

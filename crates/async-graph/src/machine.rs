@@ -2,6 +2,7 @@
 
 use crate::class::Class;
 use crate::own;
+use crate::running::RunningMachine;
 use asynctriage_clr::{Field, FieldKind, Place, Runtime, Type};
 use asynctriage_dump::Addr;
 use rustc_hash::FxHashMap;
@@ -59,8 +60,8 @@ pub enum Chosen {
 pub enum BoxState {
     /// It stands at an await.
     Suspended(Machine),
-    /// It runs now, or has not come to its first await; the machine is where it is.
-    Running(Place),
+    /// It runs now, or has not come to its first await.
+    Running(RunningMachine),
     /// An async iterator that nobody asked for its next item.
     Parked,
     /// It has ended.
@@ -186,7 +187,7 @@ impl<'r, 'd> Decoder<'r, 'd> {
             let blank = words(self.rt, place.base + shape.builder, shape.builder_words)
                 .next()
                 .is_none();
-            return not_its_own(place, class, state, blank);
+            return not_its_own(running(place, &shape), class, state, blank);
         }
         let proof = match (names_box, shape.resumable) {
             (false, _) => Proof::Continuation,
@@ -213,7 +214,7 @@ impl<'r, 'd> Decoder<'r, 'd> {
                     proof,
                 })
             }
-            -1 => BoxState::Running(place),
+            -1 => BoxState::Running(running(place, &shape)),
             -2 => BoxState::Completed,
             _ if shape.iterator => BoxState::Parked,
             _ => BoxState::Rejected("its state is no await of any method"),
@@ -290,11 +291,19 @@ fn choose(
     (words.collect(), chosen)
 }
 
+fn running(place: Place, shape: &Shape) -> RunningMachine {
+    RunningMachine {
+        place,
+        iterator: shape.iterator,
+        is_void: shape.is_void,
+    }
+}
+
 /// A box whose builder does not name it.
-fn not_its_own(place: Place, class: Class, state: i32, blank: bool) -> BoxState {
+fn not_its_own(machine: RunningMachine, class: Class, state: i32, blank: bool) -> BoxState {
     match (blank, class) {
         (true, Class::PooledBox) => BoxState::Completed,
-        (true, _) if state == -1 || state == 0 => BoxState::Running(place),
+        (true, _) if state == -1 || state == 0 => BoxState::Running(machine),
         (true, _) => BoxState::Rejected("its builder names no task although it is not completed"),
         (false, _) => BoxState::Rejected(COPY),
     }

@@ -8,6 +8,7 @@ use crate::class::{Class, implements};
 use crate::graph::{Builder, Edge, NodeId};
 use crate::link::Claim;
 use crate::machine::{Chosen, Holder, Proof};
+use crate::running::{Running, RunningMachine};
 use crate::runtime_async::Head;
 use crate::witness::{End, Witness};
 use asynctriage_clr::{Field, FieldKind, Place, Runtime, Type};
@@ -280,9 +281,16 @@ impl Builder<'_, '_> {
         let waits =
             named.iter().any(|(from, _)| is_open(from)) || awaits.iter().any(|(_, o)| unknown(*o));
         if !waits {
-            self.out.machines.remove(&id);
+            let machine = self.out.machines.remove(&id);
             self.cut(id);
-            self.out.running.extend(self.out.object(id).map(|n| n.addr));
+            let running = machine.map(|m| RunningMachine {
+                place: m.place,
+                iterator: m.iterator,
+                is_void: m.is_void,
+            });
+            self.out
+                .running
+                .extend(running.map(|m| (id, Running::Machine(m))));
         }
     }
 }

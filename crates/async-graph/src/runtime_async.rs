@@ -182,7 +182,7 @@ pub(crate) fn decode(rt: &Runtime<'_>, task: Addr, state_object: Option<Addr>) -
     })
 }
 
-fn frames(rt: &Runtime<'_>, innermost: Option<Addr>) -> Vec<AsyncFrame> {
+pub(crate) fn frames(rt: &Runtime<'_>, innermost: Option<Addr>) -> Vec<AsyncFrame> {
     let mut seen = FxHashSet::default();
     let mut out = Vec::new();
     let mut next = innermost;
@@ -235,9 +235,9 @@ fn goes_to(rt: &Runtime<'_>, innermost: Addr) -> Option<PostedTo> {
 }
 
 /// Says which images lack what names their methods: one gap for each.
-pub(crate) fn unnamed<'o>(operations: impl Iterator<Item = &'o Operation>) -> Vec<Gap> {
+pub(crate) fn unnamed<'f>(all: impl Iterator<Item = &'f AsyncFrame>) -> Vec<Gap> {
     let mut frames: BTreeMap<&str, u64> = BTreeMap::new();
-    for frame in operations.flat_map(|o| &o.frames) {
+    for frame in all {
         if frame.point.named_by == NamedBy::Nothing {
             let image = frame.point.name.split('+').next().unwrap_or_default();
             let count = frames.entry(image).or_default();

@@ -9,8 +9,8 @@ const TRIAGE: &str = "crates/triage/src/";
 /// against this order fails, so does a circle over folders.
 const ORDER: &[&str] = &[
     "words",
-    "process",
     "options",
+    "process",
     "lines",
     "libraries",
     "threads",
@@ -18,6 +18,7 @@ const ORDER: &[&str] = &[
     "leaves",
     "chains",
     "completers",
+    "waitfor",
     "findings",
     "summary",
     "views",

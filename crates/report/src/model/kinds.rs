@@ -101,6 +101,8 @@ words! {
         HttpRequestBody = "http-request-body",
         /// A database.
         Database = "database",
+        /// A free connection of a database client's pool.
+        DatabaseConnectionPool = "database-connection-pool",
         /// A cache server.
         Cache = "cache",
         /// A message broker.
@@ -113,7 +115,7 @@ words! {
         ProcessExit = "process-exit",
         /// A `ValueTask` source of an unknown kind.
         ValueTaskSource = "value-task-source",
-        /// A task whose delegate runs on a thread now.
+        /// A method that has gone on after its await, or a task's delegate: it runs on a thread now.
         TaskRunning = "task-running",
         /// A task that waits in a queue of the pool or of a scheduler.
         TaskQueued = "task-queued",
@@ -121,7 +123,7 @@ words! {
         SyncContextPost = "sync-context-post",
         /// The awaited thing is complete, the continuation has not run.
         Ready = "ready",
-        /// A thread that is blocked.
+        /// A method that has gone on after its await, or a task's delegate: its thread blocks or sleeps.
         ThreadBlocked = "thread-blocked",
         /// The chain waits for itself.
         Cycle = "cycle",

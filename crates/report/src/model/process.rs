@@ -26,6 +26,9 @@ pub struct Thread {
     /// The group of chains that it waits for or runs, by id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chain: Option<String>,
+    /// What it does in the program's code while it waits for nothing: `computes, in Program.Crunch`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs: Option<String>,
     /// The locks that it holds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub holds: Vec<ObjectRef>,

@@ -55,7 +55,7 @@ fn words_are_those_of_the_contract() {
         words(LeafKind::ALL.iter().map(|k| k.as_str()).collect()),
         "task-completion-source, delay, periodic-timer, timeout, semaphore, async-lock, channel-read, channel-write, pipe-read, \
          pipe-write, socket-receive, socket-send, socket-accept, socket-connect, dns, tls-handshake, http-connection-pool, \
-         http-response, http-body, http-request-body, database, cache, message-broker, grpc, file, process-exit, \
+         http-response, http-body, http-request-body, database, database-connection-pool, cache, message-broker, grpc, file, process-exit, \
          value-task-source, task-running, task-queued, sync-context-post, ready, thread-blocked, cycle, unreachable, unknown"
     );
     assert_eq!(

@@ -97,20 +97,22 @@ fn each(requests: &[Request]) -> Vec<(String, Route)> {
 /// The blocked threads; all with `-v`.
 pub(super) fn threads(page: &mut Page<'_>, report: &Report) {
     let all = page.verbose();
-    let worth =
-        |t: &&Thread| all || t.waits_on.is_some() || t.chain.is_some() || !t.holds.is_empty();
+    let worth = |t: &&Thread| {
+        all || t.waits_on.is_some() || t.chain.is_some() || t.runs.is_some() || !t.holds.is_empty()
+    };
     let chosen: Vec<&Thread> = report.threads.iter().filter(worth).collect();
     let others = (report.threads.len().saturating_sub(chosen.len()) as u64)
         .saturating_add(report.left_out.threads);
     if chosen.is_empty() {
         return;
     }
+    let runs = chosen.iter().any(|t| t.runs.is_some());
     page.heading(
         "Threads",
-        if all {
-            ""
-        } else {
-            "that are blocked or stand behind a chain"
+        match (all, runs) {
+            (true, _) => "",
+            (_, true) => "that are blocked, run the program or stand behind a chain",
+            _ => "that are blocked or stand behind a chain",
         },
     );
     let shown = page.options.cap(chosen.len());
@@ -158,6 +160,10 @@ fn one_thread(page: &mut Page<'_>, thread: &Thread) {
     page.line("", "    ", &spans);
     if let Some(wait) = &thread.waits_on {
         object(page, "waits for", wait);
+    }
+    if let Some(runs) = &thread.runs {
+        let spans = [page.span(Role::Plain, runs.clone())];
+        page.line("    ", "      ", &spans);
     }
     for held in &thread.holds {
         object(page, "holds", held);

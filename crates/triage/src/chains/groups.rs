@@ -4,6 +4,7 @@ use super::tally::{Note, Tally};
 use crate::paths::{
     Analysis, Folded, Path, Paths, Place, Shape, Step, is_least_await, step_offset,
 };
+use crate::threads::{ThreadFacts, Wait};
 use asynctriage_async_graph::NodeId;
 use asynctriage_dump::Addr;
 use asynctriage_report::{
@@ -11,6 +12,7 @@ use asynctriage_report::{
     VerdictState,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -46,10 +48,14 @@ pub(crate) struct Groups {
     /// Chains of idle plumbing that were left out.
     pub(crate) idle_chains: u64,
     pub(crate) idle_groups: u64,
+    /// Those chains by what they wait for.
+    pub(crate) idle_kinds: BTreeMap<LeafKind, u64>,
     /// Paths that could not be listed.
     pub(crate) unlisted: u64,
     /// For each blocked wait the group that ends at it.
     pub(crate) by_wait: FxHashMap<NodeId, String>,
+    /// For each thread, by managed id, a group that begins at what it runs.
+    pub(crate) by_thread: FxHashMap<u32, String>,
     /// What the chains of each group have in common, in the order of the groups.
     pub(crate) tallies: Vec<Tally>,
 }
@@ -72,20 +78,13 @@ impl Analysis<'_, '_> {
             ..Groups::default()
         };
         let mut groups: FxHashMap<Key, Group> = FxHashMap::default();
-        let running: rustc_hash::FxHashSet<_> = self
-            .graph
-            .running
-            .iter()
-            .filter_map(|b| self.graph.node(*b))
-            .collect();
         let ends = paths
             .paths
             .iter()
             .flat_map(|p| [p.innermost(), p.outermost()]);
         self.find_reachable(ends.filter_map(|id| Some(self.graph.object(id)?.addr)));
         for path in paths.paths {
-            // what runs on a thread now is not waiting
-            if !running.contains(&path.leaf) {
+            if self.is_chain(&path) {
                 self.add_to_group(&mut groups, path, wanted);
             }
         }
@@ -99,12 +98,18 @@ impl Analysis<'_, '_> {
             if idle && !wanted.idle_too {
                 out.idle_chains = out.idle_chains.saturating_add(group.count);
                 out.idle_groups = out.idle_groups.saturating_add(1);
+                let of_kind = out.idle_kinds.entry(group.leaf.kind).or_default();
+                *of_kind = of_kind.saturating_add(group.count);
                 continue;
             }
             let id = format!("C{}", out.groups.len().saturating_add(1));
             for (path, ..) in &group.paths {
                 if let Some(wait) = path.blocked {
                     out.by_wait.entry(wait).or_insert_with(|| id.clone());
+                }
+                if let Some(runs) = self.hang().running.get(&path.leaf) {
+                    let of_thread = out.by_thread.entry(runs.thread);
+                    of_thread.or_insert_with(|| id.clone());
                 }
             }
             let tally = group.tally.clone();
@@ -114,6 +119,20 @@ impl Analysis<'_, '_> {
             out.tallies.push(tally);
         }
         out
+    }
+
+    /// Whether a path is a chain. A method that runs and that nobody waits for is one when its thread is known and the
+    /// path is not told by what that thread waits for.
+    fn is_chain(&self, path: &Path) -> bool {
+        if !self.graph.running.contains_key(&path.leaf) || self.steps(path).nth(1).is_some() {
+            return true;
+        }
+        let runner = self.hang().runner(path.leaf);
+        let told = |thread: &ThreadFacts| {
+            matches!(thread.wait, Some(Wait::Task(_)))
+                && self.steps(path).all(|s| self.is_framework_step(s))
+        };
+        runner.is_some_and(|(thread, _)| !told(thread))
     }
 
     fn add_to_group(&self, groups: &mut FxHashMap<Key, Group>, path: Path, wanted: Wanted) {
@@ -162,8 +181,9 @@ impl Analysis<'_, '_> {
                 }
             }
         }
-        // one more than is shown: the waits of all blocked threads are needed, too
-        if group.paths.len() < wanted.members.max(1) || path.blocked.is_some() {
+        // one more than is shown: all threads at the ends are needed, too
+        let ends_at_thread = path.blocked.is_some() || self.hang().running.contains_key(&path.leaf);
+        if group.paths.len() < wanted.members.max(1) || ends_at_thread {
             group.paths.push((path, leaf_text, root_text));
         }
     }
@@ -184,12 +204,32 @@ impl Analysis<'_, '_> {
         );
         let mut names = group.shape.folded.iter().map(|(name, ..)| name);
         let idle_client = names.any(|name| is_long_lived(name));
-        let blocked =
-            path.blocked.is_some() && purpose == RootKind::Thread && path.frames.is_empty();
         (nobody || idle_client)
-            && !blocked
+            && !is_outgoing(group.leaf.kind)
             && group.shape.is_framework
             && !matches!(group.leaf.kind, LeafKind::Cycle)
+            && self.is_idle_runner(path.leaf)
+            && group.paths.iter().all(|(path, ..)| self.is_idle_end(path))
+    }
+
+    /// Whether nobody waits at the end of a path but threads of .NET's own and the main one, for the end of the host.
+    /// What a thread of the program waits for is never idle.
+    fn is_idle_end(&self, path: &Path) -> bool {
+        let Some(wait) = path.blocked else {
+            return true;
+        };
+        let mut waiting = self.hang().task_waits().filter(|(_, w)| *w == wait);
+        let is_idle = |thread: &ThreadFacts| {
+            thread.own_method().is_none() && !thread.frames.is_empty() && !path.frames.is_empty()
+                || self.steps(path).any(|s| self.is_end_of_host(s))
+        };
+        waiting.next().is_some_and(|(thread, _)| is_idle(thread))
+    }
+
+    /// Whether no method of the program stands on the stack of the thread that runs what a path begins with.
+    fn is_idle_runner(&self, leaf: NodeId) -> bool {
+        let runner = self.hang().runner(leaf);
+        runner.is_none_or(|(thread, _)| thread.own_method().is_none())
     }
 
     fn report_group(
@@ -312,11 +352,12 @@ impl Analysis<'_, '_> {
             file: spot.location.map(|l| l.file),
             source_url: spot.url,
             address: object.map(|o| Address(o.0)),
-            type_name: machine
-                .map(|m| Arc::clone(&m.place.ty))
+            type_name: self
+                .machine_place(step.node)
+                .map(|place| Arc::clone(&place.ty))
                 .or_else(|| self.rt.type_of(object?))
                 .map(|t| self.rt.name(&t).to_string()),
-            is_async_void: machine.is_some_and(|m| m.is_void),
+            is_async_void: self.is_void(step.node),
             is_framework: self.is_framework_step(step) && kind != FrameKind::Thread,
             evidence: (!evidence.is_empty()).then(|| evidence.join("; ")),
             ..Frame::default()
@@ -333,6 +374,26 @@ fn is_long_lived(method: &str) -> bool {
         "System.Net.WebSockets.ManagedWebSocket.",
     ];
     FRAMES.iter().any(|f| method.starts_with(f))
+}
+
+/// Whether somebody outside is asked for something: whoever has asked waits for it, even where no frame tells who.
+fn is_outgoing(kind: LeafKind) -> bool {
+    use LeafKind as K;
+    matches!(
+        kind,
+        K::HttpResponse
+            | K::HttpConnectionPool
+            | K::HttpBody
+            | K::HttpRequestBody
+            | K::SocketConnect
+            | K::Dns
+            | K::TlsHandshake
+            | K::Database
+            | K::DatabaseConnectionPool
+            | K::Cache
+            | K::MessageBroker
+            | K::Grpc
+    )
 }
 
 /// The text that most members share; says so when others differ.

@@ -9,4 +9,4 @@ mod services;
 mod tally;
 
 pub(crate) use groups::{Groups, Wanted};
-pub(crate) use tally::{Dependency, Tally};
+pub(crate) use tally::{Dependency, Share, Tally, address};

@@ -4,8 +4,9 @@ use crate::libraries::server::{self, RequestFacts};
 use crate::libraries::{grpc, hosting};
 use crate::paths::{Analysis, Path, Shape, Step, Traits};
 use crate::process::context;
-use crate::threads::display_name;
+use crate::threads::{ThreadFacts, display_name};
 use asynctriage_async_graph::Helper;
+use asynctriage_clr::Thread;
 use asynctriage_dump::Addr;
 use asynctriage_report::{Details, Root, RootKind};
 use serde_json::json;
@@ -50,13 +51,18 @@ impl Analysis<'_, '_> {
     /// The protocol object, when a frame is the request loop and waits for the application.
     pub(crate) fn request_of_frame(&self, step: Step<'_>) -> Option<Addr> {
         let name = self.step_name(step);
-        if self.step_await(step) != Some(server::application_await(&name)?) {
+        let waiting = server::application_await(&name)?;
+        let is_running = self.graph.running.contains_key(&step.node) && step.frame.is_none();
+        if !is_running && self.step_await(step) != Some(waiting) {
             return None;
         }
         let servers = self.graph.helpers(Helper::ServerRequest);
-        self.captured(step)
+        let object = self
+            .captured(step)
             .into_iter()
-            .find(|o| servers.contains(o))
+            .find(|o| servers.contains(o))?;
+        // a loop that runs may be between two requests
+        (!is_running || server::in_application(self.rt, object)).then_some(object)
     }
 
     fn service_root(&self, path: &Path) -> Option<Root> {
@@ -87,26 +93,17 @@ impl Analysis<'_, '_> {
     /// A thread that serves a request and blocks on the path's end.
     fn thread_request_root(&self, path: &Path) -> Option<Root> {
         let wait = self.graph.object(path.blocked?)?.addr;
-        let servers = self.graph.helpers(Helper::ServerRequest);
-        for (thread, _) in self.threads.holding(wait) {
-            let mut on_stack = self
-                .threads
-                .on_stack_of(thread)
-                .into_iter()
-                .filter(|o| servers.contains(o));
-            if let Some(facts) = on_stack
-                .find(|o| server::in_application(self.rt, *o))
-                .and_then(|o| server::read(self.rt, o, self.values))
-            {
-                let mut root = request_root(&facts);
-                root.details
-                    .insert("thread".into(), json!(display_name(thread)));
-                root.details
-                    .insert("thread_os_id".into(), json!(thread.os_id));
-                return Some(root);
-            }
-        }
-        None
+        let mut threads = self.threads.holding(wait);
+        threads.find_map(|(thread, _)| {
+            let of_thread = |t: &&ThreadFacts| t.thread.addr == thread.addr;
+            let facts = self.hang().threads.iter().find(of_thread)?;
+            let mut root = request_root(facts.request.as_ref()?);
+            root.details
+                .insert("thread".into(), json!(display_name(thread)));
+            root.details
+                .insert("thread_os_id".into(), json!(thread.os_id));
+            Some(root)
+        })
     }
 
     fn activity_root(&self, path: &Path) -> Option<Root> {
@@ -128,7 +125,7 @@ impl Analysis<'_, '_> {
         let is_main = self
             .steps(path)
             .next_back()
-            .is_some_and(|s| self.step_name(s).ends_with("Program.Main"));
+            .is_some_and(|s| self.is_main(thread, s) || self.is_end_of_host(s));
         let kind = if is_main {
             RootKind::Main
         } else {
@@ -148,12 +145,19 @@ impl Analysis<'_, '_> {
         Some(root)
     }
 
+    /// Whether a frame is the program's main method, which the main thread waits for.
+    pub(crate) fn is_main(&self, thread: &Thread, step: Step<'_>) -> bool {
+        let name = self.step_name(step);
+        thread.is_main && name.ends_with(".Main") && !self.is_framework_step(step)
+    }
+
+    /// Whether a frame waits for the end of the host.
+    pub(crate) fn is_end_of_host(&self, step: Step<'_>) -> bool {
+        hosting::is_end_of_host(&self.step_name(step), self.step_await(step))
+    }
+
     fn void_root(&self, path: &Path) -> Option<Root> {
-        let last = path
-            .frames
-            .last()
-            .and_then(|f| self.graph.machines.get(f))?;
-        last.is_void.then(|| {
+        self.is_void(*path.frames.last()?).then(|| {
             root(
                 RootKind::AsyncVoid,
                 "async void: nobody waits for its end".into(),

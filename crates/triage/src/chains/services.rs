@@ -89,6 +89,14 @@ impl Analysis<'_, '_> {
         named.truncate(timer);
         // the queue of timers and what flows with the callback are of the core library
         let own = |n: &&(&StackFrame, Arc<str>)| n.0.method.module != self.rt.globals.core_lib;
+        // what resumes a method that has awaited a delay is no callback of the program
+        let resumes = |n: &(&StackFrame, Arc<str>)| {
+            n.1.starts_with("System.Threading.Tasks.Task.RunContinuations")
+        };
+        let mut inside = named.iter().rev().take_while(|n| !own(n));
+        if inside.any(resumes) {
+            return None;
+        }
         let callback = named.iter().rev().find(own);
         let callback = callback.map(|(frame, name)| OnStack::new(frame, name));
         let possibly = if is_possible { "possibly " } else { "" };

@@ -5,10 +5,10 @@ use crate::libraries::{self, http_client, server};
 use crate::paths::timers::due_text;
 use crate::paths::{Analysis, Path, Timer};
 use crate::process::Clock;
-use asynctriage_async_graph::NodeId;
+use asynctriage_async_graph::{Helper, NodeId};
 use asynctriage_dump::Addr;
 use asynctriage_report::{Leaf, LeafKind, Root, RootKind, Waiting};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::json;
 
 /// Something outside of a method that it waits for and that others may wait for, too.
@@ -20,15 +20,53 @@ pub(crate) enum Dependency {
     Service(String),
     /// An object: a semaphore, a channel, a task that several await.
     Object(Addr),
+    /// An await of a method of the program.
+    Place(String),
+}
+
+/// Chains that have something in common. A request that waits in several chains, as with WhenAll, counts once.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Share {
+    pub(crate) chains: u64,
+    /// Chains that serve no request.
+    pub(crate) others: u64,
+    pub(crate) requests: FxHashSet<Addr>,
+}
+
+impl Share {
+    fn add(&mut self, request: Option<Addr>) {
+        self.chains = self.chains.saturating_add(1);
+        match request {
+            Some(request) => {
+                self.requests.insert(request);
+            }
+            None => self.others = self.others.saturating_add(1),
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.chains = self.chains.saturating_add(other.chains);
+        self.others = self.others.saturating_add(other.others);
+        self.requests.extend(&other.requests);
+    }
+
+    /// Requests, and chains that serve none.
+    pub(crate) fn units(&self) -> u64 {
+        self.others.saturating_add(self.requests.len() as u64)
+    }
 }
 
 /// The chains of one group.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
-    /// How many chains wait for each thing.
-    pub(crate) dependencies: FxHashMap<Dependency, u64>,
+    /// Who waits for each thing: what the leaf names, else the object at the very end.
+    pub(crate) shares: FxHashMap<Dependency, Share>,
+    /// Who waits at all.
+    pub(crate) all: Share,
     /// Chains by the object that they wait on at the very end.
     pub(crate) leaves: FxHashMap<NodeId, u64>,
+    /// The pools of HttpClient that they open connections for.
+    pub(crate) opens: FxHashSet<Addr>,
     /// The requests that they serve (protocol objects).
     pub(crate) requests: Vec<Addr>,
     /// Their calls of HttpClient that wait: protocol object and message.
@@ -49,6 +87,7 @@ pub(crate) struct Note {
     request: Option<Addr>,
     /// The message of HttpClient whose response or connection is waited for.
     message: Option<Addr>,
+    opens: Option<Addr>,
     since: Option<Since>,
     due: Option<f64>,
 }
@@ -70,12 +109,25 @@ impl Note {
         Self {
             since: analysis.since(path, leaf.kind, timer, facts.as_ref()),
             due: timer.and_then(|t| analysis.due_in(t)),
-            dependency: dependency(analysis, leaf),
+            dependency: dependency(analysis, leaf)
+                .or_else(|| Some(Dependency::Object(analysis.graph.object(path.leaf)?.addr))),
             leaf: path.leaf,
             message: message(leaf),
+            opens: opens(analysis, path),
             request,
         }
     }
+}
+
+/// The pool whose method a chain ends with: it opens a connection for whoever waits for one.
+fn opens(analysis: &Analysis<'_, '_>, path: &Path) -> Option<Addr> {
+    let last = analysis.steps(path).next_back()?;
+    if !analysis.step_name(last).starts_with(http_client::POOL) {
+        return None;
+    }
+    let pools = analysis.graph.helpers(Helper::HttpPool);
+    let mut variables = analysis.captured(last).into_iter();
+    variables.find(|v| pools.contains(v))
 }
 
 /// The timer that a chain waits for, or that limits its wait.
@@ -89,11 +141,12 @@ impl Tally {
         let leaf = self.leaves.entry(note.leaf).or_default();
         *leaf = leaf.saturating_add(1);
         if let Some(dependency) = note.dependency {
-            let n = self.dependencies.entry(dependency).or_default();
-            *n = n.saturating_add(1);
+            self.shares.entry(dependency).or_default().add(note.request);
         }
+        self.all.add(note.request);
         self.requests.extend(note.request);
         self.calls.extend(note.request.zip(note.message));
+        self.opens.extend(note.opens);
         if let (Some(request), Some((witness, seconds))) = (note.request, note.since)
             && witness.is_own()
         {
@@ -142,10 +195,16 @@ fn dependency(analysis: &Analysis<'_, '_>, leaf: &Leaf) -> Option<Dependency> {
         LeafKind::HttpConnectionPool => text("origin")?
             .as_str()
             .map(|o| Dependency::Http(o.to_owned())),
+        // the server has not been asked
+        LeafKind::HttpResponse if text(http_client::UNSENT).is_some() => None,
         LeafKind::HttpResponse | LeafKind::HttpBody | LeafKind::HttpRequestBody => {
             http_client::origin_of(analysis.rt, message(leaf)?).map(Dependency::Http)
         }
-        LeafKind::Database | LeafKind::Cache | LeafKind::MessageBroker | LeafKind::Grpc => {
+        LeafKind::Database
+        | LeafKind::DatabaseConnectionPool
+        | LeafKind::Cache
+        | LeafKind::MessageBroker
+        | LeafKind::Grpc => {
             let name = text(libraries::DEPENDENCY)?.as_str()?;
             Some(Dependency::Service(name.to_owned()))
         }
@@ -190,6 +249,7 @@ mod tests {
             leaf: NodeId::new(leaf),
             request: None,
             message: None,
+            opens: None,
             since: None,
             due: None,
         };
@@ -197,10 +257,8 @@ mod tests {
         for (object, leaf) in [(1, 1), (1, 2), (2, 2)] {
             tally.add(note(object, leaf));
         }
-        assert_eq!(
-            tally.dependencies.get(&Dependency::Object(Addr(1))),
-            Some(&2)
-        );
+        let share = tally.shares.get(&Dependency::Object(Addr(1))).unwrap();
+        assert_eq!((share.chains, share.units(), tally.all.units()), (2, 2, 3));
         assert_eq!(tally.leaves.get(&NodeId::new(2)), Some(&2));
     }
 }

@@ -17,7 +17,7 @@ struct Alike<'a> {
 pub(super) fn find(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
     let mut alike: BTreeMap<(Vec<String>, String), Alike<'_>> = BTreeMap::new();
     for (thread, wait) in facts.hang.task_waits() {
-        if is_program_itself(facts, wait) {
+        if is_program_itself(facts, thread, wait) || super::idle::dispatches(facts, thread, wait) {
             continue;
         }
         let key = (
@@ -34,8 +34,13 @@ pub(super) fn find(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-/// The wait of `Main` for its own async body, or of the host for its end: what every program does.
-fn is_program_itself(facts: Facts<'_, '_, '_>, wait: NodeId) -> bool {
+/// The wait of the main method for its own async body, or for the end of the host: what every program does. So do threads
+/// of .NET's own that run nothing of the program.
+pub(super) fn is_program_itself(
+    facts: Facts<'_, '_, '_>,
+    thread: &ThreadFacts,
+    wait: NodeId,
+) -> bool {
     let graph = &facts.a.graph;
     let mut steps = facts
         .a
@@ -44,10 +49,18 @@ fn is_program_itself(facts: Facts<'_, '_, '_>, wait: NodeId) -> bool {
         .filter(|id| graph.machines.contains_key(id) || graph.operations.contains_key(id))
         .flat_map(|id| steps_of(graph, id))
         .peekable();
+    let below = facts.a.all_below(wait).into_iter();
+    let mut methods = below
+        .filter(|id| graph.machines.contains_key(id) || graph.operations.contains_key(id))
+        .flat_map(|id| steps_of(graph, id));
+    let mut itself = thread.own_method().is_none() && !thread.frames.is_empty()
+        || methods.any(|s| facts.a.is_end_of_host(s));
     let own = |step: Step<'_>| {
-        facts.a.step_name(step).ends_with("Program.Main") || facts.a.is_framework_step(step)
+        let main = facts.a.is_main(&thread.thread, step);
+        itself |= main;
+        main || facts.a.is_framework_step(step)
     };
-    steps.peek().is_some() && steps.all(own)
+    steps.peek().is_some() && steps.all(own) && itself
 }
 
 /// Where a thread blocks: `in Method`, `possibly in Method`, or nothing when its stack does not tell.

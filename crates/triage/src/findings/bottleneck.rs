@@ -1,15 +1,14 @@
 //! What most chains and requests wait for in common.
 
 use super::{Draft, Facts, fact};
-use crate::chains::{Dependency, Tally};
+use crate::chains::{Dependency, Share, Tally, address};
 use crate::libraries::client_of;
 use crate::words::{listed, part_waits, verb};
 use asynctriage_async_graph::NodeId;
 use asynctriage_report::{
-    ChainGroup, Confidence, Evidence, Finding, FindingKind, Frame, LeafKind, RootKind, Severity,
-    duration,
+    ChainGroup, Confidence, Evidence, Finding, FindingKind, Frame, FrameKind, LeafKind, RootKind,
+    Severity, duration,
 };
-use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
 /// Chains that must share something before it is called a bottleneck.
@@ -19,59 +18,82 @@ const FEW: u64 = 3;
 struct Part<'a> {
     group: &'a ChainGroup,
     tally: &'a Tally,
-    count: u64,
+    share: Share,
+}
+
+/// Something that several chains have in common.
+struct Common<'a> {
+    dependency: Dependency,
+    parts: Vec<Part<'a>>,
+    share: Share,
 }
 
 pub(super) fn find(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
-    let groups: Vec<(&ChainGroup, &Tally)> = facts
-        .groups
-        .groups
-        .iter()
-        .zip(&facts.groups.tallies)
-        .filter(|(g, _)| counts(g))
-        .collect();
-    let total: u64 = groups
-        .iter()
-        .map(|(g, _)| g.count)
-        .fold(0, u64::saturating_add);
-    let mut shared: BTreeMap<Dependency, Vec<Part<'_>>> = BTreeMap::new();
-    for (group, tally) in &groups {
-        for (dependency, count) in &dependencies(facts, tally) {
-            shared.entry(dependency.clone()).or_default().push(Part {
+    let groups = facts.groups.groups.iter().zip(&facts.groups.tallies);
+    let groups: Vec<_> = groups.filter(|(g, _)| counts(g)).collect();
+    let mut all = Share::default();
+    for (_, tally) in &groups {
+        all.merge(&tally.all);
+    }
+    // more than half of all that waits, or it explains nothing
+    let explains =
+        |c: &Common<'_>| c.share.units() >= FEW && c.share.units().saturating_mul(2) > all.units();
+    let common: Vec<Common<'_>> = common(&groups).into_iter().filter(explains).collect();
+    // what is outside of the process explains more than an object in it, and that more than a place
+    let best = common.iter().max_by_key(|c| {
+        let rank = match c.dependency {
+            Dependency::Http(_) | Dependency::Service(_) => 2,
+            Dependency::Object(_) => 1,
+            Dependency::Place(_) => 0,
+        };
+        (rank, c.share.units())
+    });
+    // a full semaphore or channel has a finding of its own; what matters here is that requests hang on it
+    let limited = |p: &Part<'_>| {
+        let kind = p.group.leaf.kind;
+        matches!(kind, LeafKind::Semaphore | LeafKind::ChannelWrite) && !is_demand(p.group)
+    };
+    let best = best.filter(|c| !c.parts.iter().all(limited));
+    best.map(|c| describe(facts, c, &all)).into_iter().collect()
+}
+
+/// What the chains of the groups have in common: what their leaves name, the objects at their ends, the awaits of the
+/// program at which they stand.
+fn common<'a>(groups: &[(&'a ChainGroup, &'a Tally)]) -> Vec<Common<'a>> {
+    let mut shared: BTreeMap<Dependency, Vec<Part<'a>>> = BTreeMap::new();
+    for (group, tally) in groups {
+        let place = place(group).map(|p| (Dependency::Place(p), tally.all.clone()));
+        let shares = tally.shares.iter().map(|(d, s)| (d.clone(), s.clone()));
+        for (dependency, share) in shares.chain(place) {
+            shared.entry(dependency).or_default().push(Part {
                 group,
                 tally,
-                count: *count,
+                share,
             });
         }
     }
-    let most = shared
-        .iter()
-        .map(|(d, parts)| {
-            (
-                d,
-                parts,
-                parts.iter().map(|p| p.count).fold(0, u64::saturating_add),
-            )
-        })
-        .max_by_key(|(_, _, n)| *n);
-    let Some((dependency, parts, count)) = most else {
-        return Vec::new();
-    };
-    // more than half of all that waits, or it explains nothing
-    if count < FEW || count.saturating_mul(2) <= total {
-        return Vec::new();
-    }
-    // a full semaphore or channel has a finding of its own; what matters here is that requests hang on it
-    let limit = parts.iter().all(|p| {
-        matches!(
-            p.group.leaf.kind,
-            LeafKind::Semaphore | LeafKind::ChannelWrite
-        )
+    let common = shared.into_iter().map(|(dependency, parts)| {
+        let mut share = Share::default();
+        for part in &parts {
+            share.merge(&part.share);
+        }
+        Common {
+            dependency,
+            parts,
+            share,
+        }
     });
-    if limit && !parts.iter().any(|p| is_demand(p.group)) {
-        return Vec::new();
-    }
-    vec![describe(facts, dependency, parts, count, total)]
+    common.collect()
+}
+
+/// The await of the program at which a chain stands: its innermost frame that is neither .NET's nor a client library's.
+fn place(group: &ChainGroup) -> Option<String> {
+    let own = |f: &&Frame| !f.is_framework && client_of(&f.method).is_none();
+    let frame = group
+        .frames
+        .iter()
+        .find(|f| own(f) && f.stands_at_await())?;
+    Some(format!("{} at {}", frame.method, frame.place()?))
 }
 
 /// Idle plumbing and chains that wait for work or for themselves tell nothing about a dependency.
@@ -82,6 +104,7 @@ fn counts(group: &ChainGroup) -> bool {
         .as_ref()
         .is_some_and(|v| v.state == asynctriage_report::VerdictState::Idle);
     !idle
+        && !is_plumbing(group)
         && !matches!(
             group.leaf.kind,
             K::Cycle
@@ -93,18 +116,21 @@ fn counts(group: &ChainGroup) -> bool {
         )
 }
 
-/// What the chains of a group wait for: what the leaf names, else the object at the very end where several share it.
-fn dependencies(facts: Facts<'_, '_, '_>, tally: &Tally) -> FxHashMap<Dependency, u64> {
-    if !tally.dependencies.is_empty() {
-        return tally.dependencies.clone();
-    }
-    let shared = tally.leaves.iter().filter(|(_, n)| **n > 1);
-    shared
-        .filter_map(|(leaf, n)| {
-            let node = facts.a.graph.object(*leaf)?;
-            Some((Dependency::Object(node.addr), *n))
-        })
-        .collect()
+/// A loop or a call inside of a library or of .NET that nobody awaits: who has asked for it waits in a chain of its own.
+fn is_plumbing(group: &ChainGroup) -> bool {
+    let frames = group.frames.iter();
+    let mut methods = frames.filter(|f| {
+        matches!(
+            f.kind,
+            FrameKind::StateMachine | FrameKind::RuntimeAsync | FrameKind::AsyncIterator
+        )
+    });
+    let nobody = group.root.as_ref().is_none_or(|r| r.kind == RootKind::None);
+    let of_client = group.frames.last().is_some_and(|f| {
+        f.method.starts_with("System.Net.Http.HttpClient.")
+            || f.method.starts_with("System.Net.Http.HttpMessageInvoker.")
+    });
+    nobody && !of_client && methods.all(|f| f.is_framework || client_of(&f.method).is_some())
 }
 
 fn is_demand(group: &ChainGroup) -> bool {
@@ -115,30 +141,25 @@ fn is_demand(group: &ChainGroup) -> bool {
     )
 }
 
-fn describe(
-    facts: Facts<'_, '_, '_>,
-    dependency: &Dependency,
-    parts: &[Part<'_>],
-    count: u64,
-    total: u64,
-) -> Finding {
-    let requests: FxHashSet<_> = parts.iter().flat_map(|p| p.tally.requests.iter()).collect();
-    let serving: u64 = parts
-        .iter()
-        .filter(|p| is_demand(p.group))
-        .map(|p| p.count)
-        .fold(0, u64::saturating_add);
+fn describe(facts: Facts<'_, '_, '_>, common: &Common<'_>, all: &Share) -> Finding {
+    let (dependency, parts) = (&common.dependency, common.parts.as_slice());
+    let serving = parts.iter().any(|p| is_demand(p.group));
     let what = dependency_text(facts, dependency, parts);
-    let by_kind = phases(parts);
-    let severity = match (serving, dependency) {
-        (1.., _) => Severity::Critical,
-        (0, Dependency::Http(_) | Dependency::Service(_)) => Severity::Warning,
-        (0, Dependency::Object(_)) => Severity::Info,
+    let by_kind = match dependency {
+        Dependency::Place(_) => leaves(parts),
+        _ => phases(parts),
     };
-    let who = if serving > 0 {
-        part_waits(requests.len() as u64, all_requests(facts) as u64, "request")
+    let severity = match (serving, dependency) {
+        (true, Dependency::Place(_)) => Severity::Warning,
+        (true, _) => Severity::Critical,
+        (false, Dependency::Http(_) | Dependency::Service(_)) => Severity::Warning,
+        (false, Dependency::Object(_) | Dependency::Place(_)) => Severity::Info,
+    };
+    let requests = common.share.requests.len() as u64;
+    let who = if serving && requests > 0 {
+        part_waits(requests, all_requests(facts) as u64, "request")
     } else {
-        part_waits(count, total, "chain")
+        part_waits(common.share.chains, all.chains, "chain")
     };
     let mut routes: Vec<String> = parts
         .iter()
@@ -157,6 +178,8 @@ fn describe(
     } else {
         format!(" Affected: {}.", listed(&routes))
     };
+    let opening = opening(facts, parts);
+    let pool = pool_text(parts);
     let callers = callers(parts);
     let since = since(parts);
     Draft {
@@ -164,9 +187,10 @@ fn describe(
         severity,
         // that all wait for one thing does not prove that it is the cause
         confidence: Confidence::Likely,
-        title: format!("{who} for {what}"),
-        text: format!("{}.{since}{callers}{routes}", listed(&by_kind)),
+        title: format!("{who} {what}"),
+        text: format!("{}{pool}.{opening}{since}{callers}{routes}", listed(&by_kind)),
         next: match dependency {
+            Dependency::Place(_) => "look at what the method waits for there, and who was to complete it",
             Dependency::Object(_) => "look at who holds it and what that one waits for; the chains named here begin at it",
             _ => "see whether it answers (ask it from this host, look at its own figures); while it does not, a shorter time limit or fewer calls at once keep the rest alive",
         },
@@ -174,6 +198,40 @@ fn describe(
         evidence: evidence(facts, parts),
     }
     .with_chains(parts.iter().map(|p| p.group.id.clone()).collect())
+}
+
+/// What the connections wait for that are being opened for those who wait for one, as a sentence.
+fn opening(facts: Facts<'_, '_, '_>, parts: &[Part<'_>]) -> String {
+    let pools = parts
+        .iter()
+        .filter_map(|p| address(p.group.leaf.details.get("pool")));
+    let pools: Vec<_> = pools.collect();
+    let groups = facts.groups.groups.iter().zip(&facts.groups.tallies);
+    let opening: Vec<String> = groups
+        .filter(|(_, tally)| pools.iter().any(|p| tally.opens.contains(p)))
+        .map(|(group, _)| format!("{} x {}", group.count, group.leaf.text))
+        .collect();
+    if opening.is_empty() {
+        String::new()
+    } else {
+        format!(
+            " Connections are being opened for them, which wait for {}.",
+            listed(&opening)
+        )
+    }
+}
+
+/// ` (2 of 2 in use)`: the figures of a database's pool that has none left.
+fn pool_text(parts: &[Part<'_>]) -> String {
+    let figure = |p: &Part<'_>, key| p.group.leaf.details.get(key).and_then(|v| v.as_i64());
+    let pools = parts
+        .iter()
+        .filter(|p| p.group.leaf.kind == LeafKind::DatabaseConnectionPool);
+    let mut texts = pools.filter_map(|p| {
+        let (used, limit) = (figure(p, "in_use")?, figure(p, "limit")?);
+        Some(format!(" ({used} of {limit} of the pool in use)"))
+    });
+    texts.next().unwrap_or_default()
 }
 
 /// For how long the oldest chain has waited, and when a time limit ends the last one.
@@ -234,13 +292,23 @@ fn dependency_text(
     parts: &[Part<'_>],
 ) -> String {
     match dependency {
-        Dependency::Http(origin) => format!("calls of HttpClient to {origin}"),
-        Dependency::Service(name) => name.clone(),
+        Dependency::Http(origin) => format!("for calls of HttpClient to {origin}"),
+        Dependency::Service(name) => format!("for {name}"),
+        Dependency::Place(place) => format!("at the same place, {place}"),
         Dependency::Object(at) => {
             let leaf = parts
                 .first()
                 .map(|p| p.group.leaf.text.clone())
                 .unwrap_or_default();
+            let runs = |p: &Part<'_>| {
+                matches!(
+                    p.group.leaf.kind,
+                    LeafKind::ThreadBlocked | LeafKind::TaskRunning
+                )
+            };
+            if parts.iter().all(runs) {
+                return format!("for one and the same method: {leaf}");
+            }
             let name = facts
                 .a
                 .graph
@@ -250,7 +318,7 @@ fn dependency_text(
                 .map(|n| facts.a.type_name(n.mt).to_string())
                 .or_else(|| facts.a.rt.object_type_name(*at).map(|n| n.to_string()))
                 .unwrap_or_default();
-            format!("one and the same object, {name} {at} ({leaf})")
+            format!("for one and the same object, {name} {at} ({leaf})")
         }
     }
 }
@@ -260,7 +328,7 @@ fn phases(parts: &[Part<'_>]) -> Vec<String> {
     let mut by_kind: BTreeMap<&'static str, u64> = BTreeMap::new();
     for part in parts {
         let n = by_kind.entry(stage(part.group.leaf.kind)).or_default();
-        *n = n.saturating_add(part.count);
+        *n = n.saturating_add(part.share.chains);
     }
     let mut all: Vec<_> = by_kind.into_iter().collect();
     all.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
@@ -269,10 +337,21 @@ fn phases(parts: &[Part<'_>]) -> Vec<String> {
         .collect()
 }
 
+/// What those wait for in the end that stand at one place.
+fn leaves(parts: &[Part<'_>]) -> Vec<String> {
+    let leaf = |p: &Part<'_>| {
+        let n = p.share.chains;
+        format!("{n} {} for {}", verb(n, "waits", "wait"), p.group.leaf.text)
+    };
+    parts.iter().map(leaf).collect()
+}
+
 fn stage(kind: LeafKind) -> &'static str {
     match kind {
         LeafKind::HttpResponse => "for response headers (the request was sent)",
-        LeafKind::HttpConnectionPool => "for a connection of the pool",
+        LeafKind::HttpConnectionPool | LeafKind::DatabaseConnectionPool => {
+            "for a connection of the pool"
+        }
         LeafKind::HttpBody => "for the rest of a response",
         LeafKind::HttpRequestBody => "until the request's body is sent",
         LeafKind::Semaphore => "to enter the semaphore",
@@ -296,7 +375,7 @@ fn evidence(facts: Facts<'_, '_, '_>, parts: &[Part<'_>]) -> Vec<Evidence> {
                 .and_then(|id| facts.a.graph.object(*id))
                 .map(|n| n.addr);
             fact(
-                format!("{} x {}", p.count, p.group.leaf.text),
+                format!("{} x {}", p.share.chains, p.group.leaf.text),
                 at,
                 p.group.leaf.evidence.clone().unwrap_or_default(),
             )

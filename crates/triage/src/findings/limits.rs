@@ -170,14 +170,12 @@ fn semaphore(
             listed(&holders)
         )
     };
+    // one without a limit may be a signal
+    let confidence = limit.map_or(Confidence::Possible, |_| Confidence::Certain);
     let finding = Draft {
         kind: FindingKind::SemaphoreExhausted,
         severity,
-        confidence: if limit.is_some() {
-            Confidence::Certain
-        } else {
-            Confidence::Possible
-        },
+        confidence,
         title: format!("{class}{name}: {of} free, {}", several(count, "waiter")),
         text: format!(
             "{} on one {class}{name} with {of} free{by}{sync}.{held}",

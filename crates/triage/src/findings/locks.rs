@@ -1,6 +1,7 @@
 //! Locks that threads wait for, and `Monitor.Wait`.
 
 use super::{Draft, Facts, fact, thread_titles};
+use crate::libraries::server::RequestFacts;
 use crate::threads::{ObjectWait, OnStack, ThreadFacts, Wait, WaitsOn};
 use crate::words::{listed, several, verb, waits};
 use asynctriage_clr::Lock;
@@ -85,15 +86,7 @@ fn noun(facts: Facts<'_, '_, '_>, lock: &Lock) -> &'static str {
 
 /// What a lock is called: the type of the object and its address.
 pub(crate) fn lock_text(facts: Facts<'_, '_, '_>, lock: &Lock) -> String {
-    let object = lock.object.unwrap_or(lock.at);
-    let name = lock
-        .object
-        .and_then(|o| facts.a.rt.type_of(o))
-        .map(|t| facts.a.rt.name(&t));
-    match name {
-        Some(name) => format!("the lock of {name} {object}"),
-        None => format!("the lock {object}"),
-    }
+    facts.a.lock_text(lock)
 }
 
 /// What kind of object one is, and its address.
@@ -104,37 +97,7 @@ pub(crate) fn object_text(facts: Facts<'_, '_, '_>, at: Addr) -> String {
 
 /// What a thread waits for, in words.
 pub(crate) fn wait_text(facts: Facts<'_, '_, '_>, thread: &ThreadFacts) -> String {
-    match &thread.wait {
-        Some(Wait::Lock(lock)) => {
-            let owner = lock
-                .owner
-                .and_then(|id| facts.hang.by_managed_id(id))
-                .and_then(|i| facts.hang.threads.get(i))
-                .map(|o| format!(", held by '{}'", o.name()))
-                .unwrap_or_default();
-            format!("{}{owner}", lock_text(facts, lock))
-        }
-        Some(Wait::Task(wait)) => match facts.a.awaited_names(*wait).as_slice() {
-            [] => "a task, synchronously".into(),
-            names => format!("the task of {}, synchronously", listed(names)),
-        },
-        Some(Wait::Pulse(lock)) => format!("a pulse of {}", lock_text(facts, lock)),
-        Some(Wait::Inside(method, _)) => format!("{method} to return"),
-        Some(Wait::Object(object)) if object.on == WaitsOn::End => object.text.clone(),
-        Some(Wait::Object(object)) => {
-            let owners = object.owners.iter();
-            let names: Vec<String> = owners
-                .filter_map(|id| facts.hang.by_managed_id(*id))
-                .filter_map(|i| facts.hang.threads.get(i))
-                .map(|o| format!("'{}'", o.name()))
-                .collect();
-            match names.as_slice() {
-                [] => object.text.clone(),
-                names => format!("{}, held by {}", object.text, listed(names)),
-            }
-        }
-        None => "nothing that is known".into(),
-    }
+    facts.a.wait_text(thread)
 }
 
 /// The thread that a lock waits for in the end: its owner, or the one that holds what the owner wants to enter. `None`
@@ -169,16 +132,12 @@ fn contention(facts: Facts<'_, '_, '_>, lock: &Lock, threads: &[&ThreadFacts]) -
         None if lock.owner.is_none() => "free at this moment".into(),
         None => "held by a thread that is not known".into(),
     };
-    let does = match owner {
-        Some(owner) if owner_waits => {
-            format!(" Its owner waits, too, for {}.", wait_text(facts, owner))
-        }
-        Some(owner) => owner
-            .caller()
-            .map(|m| format!(" Its owner is {}.", m.place("in")))
-            .unwrap_or_default(),
-        None => String::new(),
-    };
+    let does = owner.map(|owner| facts.a.doing(owner).1);
+    let says = does
+        .as_ref()
+        .map(|d| format!(" Its owner {d}."))
+        .unwrap_or_default();
+    let serving = serving(threads);
     let titles = thread_titles(threads.iter().copied());
     let count = threads.len() as u64;
     // an owner that computes will leave soon: a busy process shows that at any moment
@@ -203,7 +162,7 @@ fn contention(facts: Facts<'_, '_, '_>, lock: &Lock, threads: &[&ThreadFacts]) -
             owner.map_or_else(|| held.clone(), |o| format!("held by '{}'", o.name()))
         ),
         text: format!(
-            "{} {} {} for {}, {held}.{does}",
+            "{} {} {} for {}, {held}.{says}{serving}",
             verb(count, "thread", "threads"),
             titles,
             verb(count, "waits", "wait"),
@@ -211,13 +170,18 @@ fn contention(facts: Facts<'_, '_, '_>, lock: &Lock, threads: &[&ThreadFacts]) -
         ),
         next: "look at what the owner does (threads section); shorten what it does while it holds the lock",
         runbook: "lock-contention",
-        evidence: evidence(lock, threads, &held),
+        evidence: evidence(lock, threads, &held, owner.zip(does)),
     }
     .finish()
 }
 
 /// Who wants to enter a lock, and who holds it.
-fn evidence(lock: &Lock, threads: &[&ThreadFacts], held: &str) -> Vec<Evidence> {
+fn evidence(
+    lock: &Lock,
+    threads: &[&ThreadFacts],
+    held: &str,
+    owner: Option<(&ThreadFacts, String)>,
+) -> Vec<Evidence> {
     let mut evidence: Vec<_> = threads
         .iter()
         .filter_map(|t| {
@@ -233,6 +197,13 @@ fn evidence(lock: &Lock, threads: &[&ThreadFacts], held: &str) -> Vec<Evidence> 
             ))
         })
         .collect();
+    evidence.extend(owner.map(|(owner, does)| {
+        fact(
+            format!("the owner {} {does}", owner.title()),
+            Some(owner.thread.addr),
+            "its stack",
+        )
+    }));
     evidence.push(fact(
         match lock.waiters {
             0 => held.to_owned(),
@@ -294,47 +265,93 @@ fn abandoned(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
     waiting.into_iter().map(describe).collect()
 }
 
+/// The requests that threads serve, as a sentence.
+fn serving(threads: &[&ThreadFacts]) -> String {
+    let served = threads.iter().filter_map(|t| t.request.as_ref());
+    let mut titles: Vec<String> = served.map(RequestFacts::title).collect();
+    let count = titles.len() as u64;
+    titles.sort_unstable();
+    titles.dedup();
+    if titles.is_empty() {
+        return String::new();
+    }
+    format!(
+        " {count} of the waiting threads {}: {}.",
+        verb(count, "serves a request", "serve requests"),
+        listed(&titles)
+    )
+}
+
 /// Whether only frames that may be left over tell what a thread waits for.
 fn is_possible(thread: &ThreadFacts) -> bool {
     matches!(&thread.wait, Some(Wait::Object(object)) if object.is_possible)
 }
 
-/// Threads in the program's own `Monitor.Wait`.
+/// Threads in the program's own `Monitor.Wait`, those of one place together.
 fn pulses(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
-    let waiting = facts.hang.threads.iter().filter_map(|t| match &t.wait {
-        Some(Wait::Pulse(lock)) => Some((t, lock)),
-        _ => None,
-    });
-    let describe = |(thread, lock): (&ThreadFacts, &Lock)| {
-        let caller = thread.caller();
-        let place = caller
-            .map(|m| format!(" {}", m.place("in")))
-            .unwrap_or_default();
-        let limit = thread.block.as_ref().and_then(|b| b.timeout_ms);
-        let limit = limit.map_or_else(
-            || "without a time limit".to_owned(),
-            |ms| format!("for {ms} ms at most"),
-        );
-        Draft {
-            kind: FindingKind::MonitorWait,
-            severity: Severity::Info,
-            // without frames only the lock tells that it is not .NET that waits
-            confidence: caller.map_or(Confidence::Likely, OnStack::ceiling),
-            title: format!("Thread '{}' is in Monitor.Wait{place}", thread.name()),
-            text: format!(
-                "thread {} is in Monitor.Wait{place} on {}, {limit}: it goes on when another thread pulses that object.",
-                thread.title(),
-                lock_text(facts, lock)
-            ),
-            next: "find who should pulse the object and look whether that thread or chain waits itself",
-            runbook: "monitor-wait",
-            evidence: thread
-                .block
-                .iter()
-                .map(|b| fact(format!("thread {} waits for a pulse", thread.title()), Some(b.at), b.how))
-                .collect(),
+    type Waiting<'t> = Vec<(&'t ThreadFacts, &'t Lock)>;
+    let mut alike: BTreeMap<(String, Option<u64>), Waiting<'_>> = BTreeMap::new();
+    for thread in &facts.hang.threads {
+        if let Some(Wait::Pulse(lock)) = &thread.wait {
+            let caller = thread.caller();
+            let place = caller.map(|m| format!(" {}", m.place("in")));
+            let limit = thread.block.as_ref().and_then(|b| b.timeout_ms);
+            let key = (place.unwrap_or_default(), limit.map(u64::from));
+            alike.entry(key).or_default().push((thread, lock));
         }
-        .finish()
+    }
+    let mut found: Vec<_> = alike.into_iter().collect();
+    found.sort_by_key(|(_, threads)| std::cmp::Reverse(threads.len()));
+    found
+        .into_iter()
+        .map(|((place, limit), threads)| pulse(facts, &place, limit, &threads))
+        .collect()
+}
+
+fn pulse(
+    facts: Facts<'_, '_, '_>,
+    place: &str,
+    limit: Option<u64>,
+    threads: &[(&ThreadFacts, &Lock)],
+) -> Finding {
+    let count = threads.len() as u64;
+    let limit = limit.map_or_else(
+        || "without a time limit".to_owned(),
+        |ms| format!("for {ms} ms at most"),
+    );
+    let mut locks: Vec<String> = threads
+        .iter()
+        .map(|(_, lock)| lock_text(facts, lock))
+        .collect();
+    locks.sort_unstable();
+    locks.dedup();
+    let titles = thread_titles(threads.iter().map(|(t, _)| *t));
+    let who = match threads {
+        [(only, _)] => format!("Thread '{}' is", only.name()),
+        _ => format!("{} are", several(count, "thread")),
     };
-    waiting.map(describe).collect()
+    // without frames only the lock tells that it is not .NET that waits
+    let callers = threads.iter().map(|(t, _)| t.caller());
+    let sure = callers.map(|c| c.map_or(Confidence::Likely, OnStack::ceiling));
+    Draft {
+        kind: FindingKind::MonitorWait,
+        severity: Severity::Info,
+        confidence: sure.min().unwrap_or(Confidence::Likely),
+        title: format!("{who} in Monitor.Wait{place}"),
+        text: format!(
+            "{} {titles} {} in Monitor.Wait{place} on {}, {limit}: {} on when another thread pulses that object.",
+            verb(count, "thread", "threads"),
+            verb(count, "is", "are"),
+            listed(&locks),
+            verb(count, "it goes", "they go"),
+        ),
+        next: "find who should pulse the object and look whether that thread or chain waits itself",
+        runbook: "monitor-wait",
+        evidence: threads
+            .iter()
+            .filter_map(|(t, _)| Some((t, t.block.as_ref()?)))
+            .map(|(t, b)| fact(format!("thread {} waits for a pulse", t.title()), Some(b.at), b.how))
+            .collect(),
+    }
+    .finish()
 }

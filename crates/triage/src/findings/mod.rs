@@ -9,6 +9,7 @@ mod completers;
 mod crash;
 mod deadlocks;
 mod entrants;
+mod idle;
 mod limits;
 pub(crate) mod locks;
 mod memory;
@@ -19,7 +20,7 @@ mod tasks;
 
 use crate::chains::Groups;
 use crate::paths::{Analysis, Users};
-use crate::threads::{Hang, ThreadFacts, Wait};
+use crate::threads::{Hang, ThreadFacts};
 use crate::waitfor::Deadlocks;
 use crate::words::listed;
 use asynctriage_clr::Gap;
@@ -57,9 +58,8 @@ pub(crate) fn all(facts: Facts<'_, '_, '_>) -> (Vec<Finding>, Option<Gap>) {
         memory::find,
     ];
     let mut found: Vec<Finding> = families.iter().flat_map(|family| family(facts)).collect();
-    if found.is_empty() && is_idle(facts) {
-        found.push(idle(facts));
-    }
+    let idle = idle::find(facts, &found);
+    found.extend(idle);
     quieten(&mut found);
     let unsaid = ceiling::lower(facts.a, &mut found);
     // stable: within a kind the family's own order holds
@@ -113,53 +113,6 @@ fn rank(kind: FindingKind) -> usize {
         K::Idle,
     ];
     order.iter().position(|k| *k == kind).unwrap_or(order.len())
-}
-
-/// Nothing waits but what waits for work; not said of a dump that hides what may wait.
-fn is_idle(facts: Facts<'_, '_, '_>) -> bool {
-    let whole = facts.a.graph.task.is_some() && facts.a.graph.heap.bad.is_empty();
-    whole
-        && !facts.a.graph.heap.shape.collection.moving
-        && facts.a.graph.gaps.iter().all(|g| g.section != "chains")
-        && facts.a.rt.module_gaps().is_empty()
-        && facts.groups.groups.is_empty()
-        && facts.groups.unlisted == 0
-        && facts.a.graph.heap.objects() > 0
-        && facts
-            .hang
-            .threads
-            .iter()
-            .all(|t| is_at_rest(t) && t.request.is_none())
-        && facts.a.graph.queues.items().next().is_none()
-}
-
-/// A thread that waits for nothing, or for what no thread holds: input, an event, an item of a queue.
-fn is_at_rest(thread: &ThreadFacts) -> bool {
-    match &thread.wait {
-        None => true,
-        Some(Wait::Object(object)) => {
-            object.owners.is_empty() && object.ended == 0 && !thread.thread.is_pool()
-        }
-        Some(_) => false,
-    }
-}
-
-fn idle(facts: Facts<'_, '_, '_>) -> Finding {
-    let mut finding = Finding::new(
-        FindingKind::Idle,
-        Severity::Info,
-        "Nothing hangs: no request, no async method of the program and no queued work waits",
-    );
-    finding.text = format!(
-        "{} threads live, none of them waits for a task or for what another holds; {} chains of framework code wait for work.",
-        facts.hang.threads.len(),
-        facts.groups.idle_chains
-    );
-    finding.runbook = Some("idle".into());
-    finding.next_step = Some(
-        "if users see a hang, take the dump while it lasts, of the process that serves them".into(),
-    );
-    finding
 }
 
 /// A finding with everything but its chains.

@@ -70,6 +70,7 @@ fn somebody_completes(kind: LeafKind) -> bool {
             | K::PipeRead
             | K::PipeWrite
             | K::Database
+            | K::DatabaseConnectionPool
             | K::Cache
             | K::MessageBroker
             | K::Grpc

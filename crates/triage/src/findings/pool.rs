@@ -49,6 +49,7 @@ fn starvation(facts: Facts<'_, '_, '_>, pool: &PoolFacts) -> Option<Finding> {
     }
     let tasks = names_of_tasks(facts, &blocked);
     let own = own_continuations(facts, &blocked);
+    let ends = ends(facts, &blocked);
     let place = blocking_places(&blocked);
     let all = count >= workers;
     let on = if tasks.is_empty() {
@@ -84,15 +85,37 @@ fn starvation(facts: Facts<'_, '_, '_>, pool: &PoolFacts) -> Option<Finding> {
                 waits(queued, "work item")
             ),
             text: format!(
-                "{count} of {workers} workers block synchronously{on}{place}; {} for a worker.{circle}{limit}",
+                "{count} of {workers} workers block synchronously{on}{place}; {} for a worker.{ends}{circle}{limit}",
                 waits(queued, "work item")
             ),
-            next: "raise the pool's minimum (DOTNET_ThreadPool_ForceMinWorkerThreads) to get going again; make the blocking method async to cure it",
+            next: match pool.max {
+                Some(max) if max <= workers => {
+                    "raise the pool's maximum to get going again; make the blocking method async to cure it"
+                }
+                _ => {
+                    "raise the pool's minimum (DOTNET_ThreadPool_ForceMinWorkerThreads) to get going again; make the blocking method async to cure it"
+                }
+            },
             runbook: "threadpool-starvation",
             evidence: evidence(facts, pool, &blocked, queued),
         }
         .with_chains(chains(facts, &blocked)),
     )
+}
+
+/// What the chains wait for in the end that end at blocked workers, as a sentence.
+fn ends(facts: Facts<'_, '_, '_>, blocked: &[&ThreadFacts]) -> String {
+    let ids = chains(facts, blocked);
+    let groups = facts.groups.groups.iter().filter(|g| ids.contains(&g.id));
+    let texts: Vec<String> = groups
+        .take(MAX_KINDS)
+        .map(|g| format!("{} x {}", g.count, g.leaf.text))
+        .collect();
+    if texts.is_empty() {
+        String::new()
+    } else {
+        format!(" In the end they wait for {}.", listed(&texts))
+    }
 }
 
 fn names_of_tasks(facts: Facts<'_, '_, '_>, blocked: &[&ThreadFacts]) -> Vec<String> {
@@ -216,8 +239,9 @@ fn depth(facts: Facts<'_, '_, '_>, pool: Option<&PoolFacts>, starved: bool) -> O
     let idle = pool.and_then(PoolFacts::idle).unwrap_or(0);
     let idle = if idle > 0 {
         format!(
-            " {} without work, so it may be about to be taken.",
-            several(idle, "worker is")
+            " {} {} without work, so it may be about to be taken.",
+            several(idle, "worker"),
+            verb(idle, "is", "are")
         )
     } else {
         String::new()

@@ -3,7 +3,7 @@
 use super::crash::exception_text;
 use super::{Draft, Facts, fact};
 use crate::words::{listed, several};
-use asynctriage_async_graph::{Class, Node, task};
+use asynctriage_async_graph::{Class, Combinator, Node, task};
 use asynctriage_clr::{Exception, MethodRef};
 use asynctriage_dump::Addr;
 use asynctriage_report::{Confidence, Evidence, Finding, FindingKind, Severity};
@@ -44,13 +44,34 @@ pub(super) fn find(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
         let flags = fields.flags(facts.a.rt, node.addr);
         if flags & task::flags::FAULTED != 0 {
             add(facts, *node, &mut faulted);
-        } else if flags & task::flags::CANCELED != 0 {
+        } else if flags & task::flags::CANCELED != 0 && !was_never_to_run(facts, *node) {
             add(facts, *node, &mut cancelled);
         }
     }
     let mut out = findings(faulted, faulted_finding);
     out.extend(findings(cancelled, cancelled_finding));
     out
+}
+
+/// Whether a continuation was cancelled because its condition was not met, as with OnlyOnFaulted after success: nobody has
+/// asked for that. A cancellation that somebody asked for leaves its token, or the exception that carries it.
+fn was_never_to_run(facts: Facts<'_, '_, '_>, node: Node) -> bool {
+    let rt = facts.a.rt;
+    let Some(fields) = facts.a.graph.task else {
+        return false;
+    };
+    let is_continuation = node.class == Class::Combinator(Combinator::ContinueWith);
+    let has_run = fields.flags(rt, node.addr) & task::flags::DELEGATE_INVOKED != 0;
+    let contingent = fields.contingent(rt, node.addr);
+    let asked = contingent.is_some_and(|c| {
+        let token = || {
+            let place = rt.place(c)?;
+            let field = rt.instance_field(&place.ty, "m_cancellationToken")?;
+            place.references_in(rt, &field).next()
+        };
+        token().is_some() || rt.reference(c, "m_exceptionsHolder").is_some()
+    });
+    is_continuation && !has_run && !asked
 }
 
 fn findings(all: BTreeMap<Key, Alike>, make: fn(&Key, Alike) -> Finding) -> Vec<Finding> {

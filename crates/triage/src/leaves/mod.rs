@@ -2,6 +2,7 @@
 
 mod client;
 mod io;
+mod running;
 
 use crate::libraries::{self, channels, http_client};
 use crate::paths::{Analysis, Path, Shape, timers};
@@ -13,6 +14,9 @@ use serde_json::json;
 
 /// What `Async.Sleep` waits for.
 const TIMER: &str = "System.Threading.TimerQueueTimer";
+/// Where the first request of a handler waits until its parts are made (10.0 and later).
+const HANDLER_SETUP: &str =
+    "System.Net.Http.SocketsHttpHandler.SendAsync.CreateHandlerAndSendAsync";
 
 /// Detail of a chain that waits for a cycle without being part of it: the member that it waits for.
 pub(crate) const OUTSIDE_CYCLE: &str = "member";
@@ -42,12 +46,19 @@ impl Analysis<'_, '_> {
         let Some(node) = self.graph.object(path.leaf) else {
             return Leaf::default();
         };
+        if let Some(running) = self.running_leaf_of(path, node) {
+            return running;
+        }
         let mut found = self.own_leaf(path, node);
         if is_plumbing(found.kind) {
             self.lift(path, shape, &mut found);
             if shape.in_library {
                 self.lift_to_library(path, &mut found);
             }
+        } else if found.kind == LeafKind::TaskQueued && self.is_handler_setup(path) {
+            self.name_unsent(path, &mut found);
+        } else if found.kind == LeafKind::ChannelRead && self.is_inside_library(path) {
+            self.lift_to_library(path, &mut found);
         }
         if self.is_dead(path) {
             found.text = format!(
@@ -135,6 +146,48 @@ impl Analysis<'_, '_> {
         }
     }
 
+    /// A request whose handler is not made yet.
+    fn name_unsent(&self, path: &Path, found: &mut Leaf) {
+        let mut steps = self.steps(path);
+        let request =
+            steps.find_map(|s| http_client::request_among(self.rt, &self.captured(s), self.values));
+        let Some((message, text)) = request else {
+            return;
+        };
+        let over = std::mem::take(&mut found.text);
+        found.text = format!("HttpClient: {text}, not sent yet: {over}");
+        found.kind = LeafKind::HttpResponse;
+        let details = &mut found.details;
+        details.insert("request".into(), json!(message.to_string()));
+        details.insert("over".into(), json!(over));
+        details.insert(http_client::UNSENT.into(), json!(true));
+    }
+
+    /// The process whose end a method waits for.
+    fn name_process(&self, path: &Path, found: &mut Leaf) {
+        let mut variables = self.steps(path).flat_map(|s| self.captured(s));
+        let id = variables.find_map(|v| {
+            let is_process = self.rt.object_type_name(v)?.as_ref() == "System.Diagnostics.Process";
+            is_process.then(|| self.rt.field_i32(v, "_processId"))?
+        });
+        if let Some(id) = id {
+            let over = std::mem::replace(&mut found.text, format!("the end of process {id}"));
+            found.details.insert("over".into(), json!(over));
+            found.details.insert("process_id".into(), json!(id));
+        }
+    }
+
+    /// Whether the innermost method is one of a client library: what it waits with is the library's own.
+    fn is_inside_library(&self, path: &Path) -> bool {
+        let innermost = self.steps(path).next();
+        innermost.is_some_and(|s| matches!(self.step_owner(s), libraries::Owner::Library(_)))
+    }
+
+    fn is_handler_setup(&self, path: &Path) -> bool {
+        let innermost = self.steps(path).next();
+        innermost.is_some_and(|s| self.step_name(s).starts_with(HANDLER_SETUP))
+    }
+
     /// The nearest frame above that stands for a wait of its own kind.
     fn lift(&self, path: &Path, shape: &Shape, found: &mut Leaf) {
         let mut kinds = shape.stands_for.iter();
@@ -157,6 +210,9 @@ impl Analysis<'_, '_> {
                 _ => format!("HttpClient: {text}"),
             };
         }
+        if *kind == LeafKind::ProcessExit {
+            self.name_process(path, found);
+        }
         found.kind = *kind;
     }
 
@@ -170,6 +226,7 @@ impl Analysis<'_, '_> {
             Class::Combinator(c) if self.is_completed(node) => {
                 self.completed_leaf(path, &combinator_text(c))
             }
+            Class::Combinator(_) if self.has_delegate(node) => self.task_leaf(path, node),
             Class::Combinator(c) => leaf(
                 LeafKind::Unknown,
                 format!("{}: what it waits for is not known", combinator_text(c)),
@@ -289,25 +346,13 @@ impl Analysis<'_, '_> {
         if flags & task::flags::PROMISE != 0 {
             return self.promise_leaf(node.addr);
         }
-        let delegate = self
-            .graph
-            .task
-            .and_then(|t| t.action(self.rt, node.addr))
-            .and_then(|d| self.rt.reference(d, "_target"))
-            .and_then(|t| self.rt.object_type_name(t));
-        let of = delegate
-            .map(|d| format!(" (delegate of {d})"))
-            .unwrap_or_default();
-        match flags {
-            f if f & task::flags::DELEGATE_INVOKED != 0 => leaf(
-                LeafKind::TaskRunning,
-                format!("a task whose delegate runs now{of}"),
+        leaf(
+            LeafKind::TaskQueued,
+            format!(
+                "a task that has not started{}",
+                delegate_text(&self.delegate_of(node))
             ),
-            _ => leaf(
-                LeafKind::TaskQueued,
-                format!("a task that has not started{of}"),
-            ),
-        }
+        )
     }
 
     fn promise_leaf(&self, task: Addr) -> Leaf {
@@ -489,6 +534,14 @@ fn leaf(kind: LeafKind, text: String) -> Leaf {
         kind,
         text,
         ..Leaf::default()
+    }
+}
+
+fn delegate_text(of: &str) -> String {
+    if of.is_empty() {
+        String::new()
+    } else {
+        format!(" (delegate{of})")
     }
 }
 

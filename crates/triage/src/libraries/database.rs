@@ -45,7 +45,6 @@ pub(crate) fn command_leaf(rt: &Runtime<'_>, command: Addr, dialect: Dialect) ->
 /// `database NAME on HOST` of a command's connection; connection strings are never read: they hold passwords.
 fn server_of(rt: &Runtime<'_>, command: Addr) -> Option<String> {
     let field = |object: Addr, names: &[&str]| names.iter().find_map(|n| rt.reference(object, n));
-    let text = |object: Addr, names: &[&str]| names.iter().find_map(|n| rt.field_text(object, n));
     let connection = field(
         command,
         &[
@@ -62,14 +61,18 @@ fn server_of(rt: &Runtime<'_>, command: Addr) -> Option<String> {
         let source = rt.reference(connection, "_dataSource")?;
         rt.reference(source, "<Settings>k__BackingField")
     })?;
-    let host = text(
-        settings,
-        &["_dataSource", "_host", "<HostName>k__BackingField"],
-    )?;
-    let database = text(
-        settings,
-        &["_initialCatalog", "_database", "<Database>k__BackingField"],
-    );
+    server_text(rt, settings)
+}
+
+/// The same from the settings of a connection.
+pub(super) fn server_text(rt: &Runtime<'_>, settings: Addr) -> Option<String> {
+    let text = |names: &[&str]| names.iter().find_map(|n| rt.field_text(settings, n));
+    let host = text(&["_dataSource", "_host", "<HostName>k__BackingField"])?;
+    let database = text(&["_initialCatalog", "_database", "<Database>k__BackingField"]);
+    let host = match rt.field_i32(settings, "_port") {
+        Some(port) if port > 0 => format!("{host}:{port}"),
+        _ => host,
+    };
     Some(match database {
         Some(database) => format!("database {database} on {host}"),
         None => format!("database server {host}"),

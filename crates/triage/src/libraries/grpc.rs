@@ -8,11 +8,27 @@ use serde_json::json;
 
 pub(super) const CLIENT: Client = Client {
     call: Some(call_leaf),
+    object: Some(stream_leaf),
     ..Client::new("Grpc.Net.Client.", LeafKind::Grpc)
 };
 
 /// Where Grpc.AspNetCore calls the methods of a service.
 pub(crate) const HANDLERS: &str = "Grpc.AspNetCore.Server.Internal.CallHandlers.";
+
+/// A reader or writer of a call that streams messages.
+fn stream_leaf(
+    process: Process<'_, '_>,
+    stream: Addr,
+    class: &str,
+    _over: LeafKind,
+) -> Option<Leaf> {
+    let is_stream = class.starts_with("Grpc.Net.Client.Internal.HttpContentClientStream");
+    let call = process
+        .rt
+        .reference(stream, "_call")
+        .filter(|_| is_stream)?;
+    call_leaf(process, call, class)
+}
 
 /// A call of Grpc.Net.Client.
 fn call_leaf(process: Process<'_, '_>, call: Addr, _class: &str) -> Option<Leaf> {

@@ -10,6 +10,11 @@ use asynctriage_report::{Address, Leaf, LeafKind, OutgoingCall};
 use rustc_hash::FxHashMap;
 use serde_json::json;
 
+/// Detail of a request that has not left the process.
+pub(crate) const UNSENT: &str = "unsent";
+/// How the names of the methods of a pool begin, which opens connections for whoever waits for one.
+pub(crate) const POOL: &str = "System.Net.Http.HttpConnectionPool.";
+
 /// Waiters in one pool's queue.
 const MAX_QUEUE: u64 = 1 << 20;
 

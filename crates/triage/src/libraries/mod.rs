@@ -51,6 +51,10 @@ pub(crate) struct Process<'a, 'd> {
 /// Says what a call stands for, by its object and the name of its class.
 type CallLeaf = fn(Process<'_, '_>, Addr, &str) -> Option<Leaf>;
 
+/// Says what a method of a library waits for, by one of the objects among its variables, the name of its class, and what
+/// the method waits for as far as .NET knows it.
+type ObjectLeaf = fn(Process<'_, '_>, Addr, &str, LeafKind) -> Option<Leaf>;
+
 /// A library that asks others: a database, cache, message broker or server.
 pub(crate) struct Client {
     /// How the names of its methods and classes begin.
@@ -61,6 +65,8 @@ pub(crate) struct Client {
     command: Option<(&'static str, Dialect)>,
     /// For calls that a TaskCompletionSource ends.
     call: Option<CallLeaf>,
+    /// For waits inside its methods.
+    object: Option<ObjectLeaf>,
 }
 
 impl PartialEq for Client {
@@ -84,6 +90,7 @@ impl Client {
             kind,
             command: None,
             call: None,
+            object: None,
         }
     }
 }
@@ -133,6 +140,22 @@ pub(crate) fn client_of(name: &str) -> Option<&'static Client> {
 /// The library whose frame a method is, of those that call the program.
 pub(crate) fn service_of(method: &str) -> Option<&'static Service> {
     SERVICES.iter().find(|s| method.starts_with(s.frame))
+}
+
+impl Client {
+    /// What a method waits for, by the first of its variables that tells it.
+    pub(crate) fn leaf_among(
+        &self,
+        process: Process<'_, '_>,
+        variables: &[Addr],
+        over: LeafKind,
+    ) -> Option<Leaf> {
+        let of = self.object?;
+        variables.iter().find_map(|v| {
+            let class = process.rt.object_type_name(*v)?;
+            of(process, *v, &class, over)
+        })
+    }
 }
 
 impl Service {

@@ -10,8 +10,8 @@ use crate::lines::Lines;
 use crate::process::Clock;
 use crate::process::names::{Names, combinator_text};
 use crate::process::private::{Literals, Values};
-use crate::threads::{Stacks, Threads, display_name};
-use asynctriage_async_graph::{AsyncGraph, Class, Helper, Node, NodeId};
+use crate::threads::{Hang, Stacks, Threads, display_name};
+use asynctriage_async_graph::{AsyncGraph, Class, Helper, Node, NodeId, Running};
 use asynctriage_clr::{Roots, Runtime, Type};
 use asynctriage_dump::Addr;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -25,6 +25,7 @@ pub struct Analysis<'r, 'd> {
     pub(crate) threads: Threads,
     /// Whether data of the process is shown.
     pub(crate) values: Values,
+    pub(super) hang: OnceCell<Hang>,
     /// By MoveNext delegate: the continuation that posts it, and the context or scheduler it goes to.
     pub(crate) posted: FxHashMap<Addr, (Addr, Addr)>,
     pub(crate) http_pools: FxHashMap<Addr, HttpPool>,
@@ -87,6 +88,7 @@ impl<'r, 'd> Analysis<'r, 'd> {
             lines: Lines::default(),
             reachable: OnceCell::new(),
             roots: OnceCell::new(),
+            hang: OnceCell::new(),
             kept: OnceCell::new(),
             literals: OnceCell::new(),
             values: Values::Hidden,
@@ -231,6 +233,9 @@ impl<'r, 'd> Analysis<'r, 'd> {
         if let Some(machine) = self.graph.machines.get(&id) {
             return self.names.method(self.rt, &machine.place.ty);
         }
+        if let Some(running) = self.graph.running.get(&id) {
+            return self.running_name(id, running);
+        }
         if let Some(ty) = self.closure_type(id) {
             return self.names.method(self.rt, &ty);
         }
@@ -263,8 +268,32 @@ impl<'r, 'd> Analysis<'r, 'd> {
         self.rt.type_of(*self.graph.computations.get(&id)?)
     }
 
+    /// The innermost method of what runs.
+    fn running_name(&self, id: NodeId, running: &Running) -> Arc<str> {
+        let on_stack = || {
+            let (_, runs) = self.hang().runner(id)?;
+            Some(self.rt.method_name(&runs.method?))
+        };
+        match running.machine() {
+            Some(machine) => self.names.method(self.rt, &machine.place.ty),
+            None => on_stack().unwrap_or_else(|| "a runtime-async method".into()),
+        }
+    }
+
+    /// The module of the innermost method of what runs.
+    pub(super) fn running_module(&self, id: NodeId, running: &Running) -> Option<Addr> {
+        match running.machine() {
+            Some(machine) => Some(machine.place.ty.module),
+            None => Some(self.hang().runner(id)?.1.method?.module),
+        }
+    }
+
     /// The method whose call made the task of a chain of runtime-async methods: its outermost one.
     fn operation_method(&self, id: NodeId) -> Option<Arc<str>> {
+        if let Some(running) = self.graph.running.get(&id) {
+            let outermost = running.frames().last().map(|f| Arc::clone(&f.name));
+            return Some(outermost.unwrap_or_else(|| self.running_name(id, running)));
+        }
         let frame = self.graph.operations.get(&id)?.async_frames().next_back()?;
         Some(Arc::clone(&frame.name))
     }

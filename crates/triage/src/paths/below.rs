@@ -8,6 +8,13 @@ use rustc_hash::FxHashSet;
 const MAX_BELOW: usize = 10_000;
 
 impl Analysis<'_, '_> {
+    /// Whether a node is a method, or several that share a task, which waits or runs.
+    fn is_method(&self, id: NodeId) -> bool {
+        self.graph.machines.contains_key(&id)
+            || self.graph.operations.contains_key(&id)
+            || self.graph.running.contains_key(&id)
+    }
+
     /// The nearest methods below a wait: what its task is the task of.
     pub(crate) fn methods_below(&self, wait: NodeId) -> Vec<NodeId> {
         let mut out = Vec::new();
@@ -17,7 +24,7 @@ impl Analysis<'_, '_> {
             if seen.len() >= MAX_BELOW || !seen.insert(id) {
                 continue;
             }
-            if self.graph.machines.contains_key(&id) || self.graph.operations.contains_key(&id) {
+            if self.is_method(id) {
                 out.push(id);
                 continue;
             }

@@ -4,6 +4,7 @@ mod analysis;
 mod below;
 mod ceiling;
 mod dispatchers;
+mod doing;
 mod locals;
 mod path;
 mod retained;
@@ -14,6 +15,7 @@ mod users;
 
 pub use analysis::Analysis;
 pub use dispatchers::{Dispatcher, DispatcherFamily, DispatcherFrame};
+pub(crate) use doing::Doing;
 pub(crate) use path::{Path, Paths};
 pub(crate) use shapes::{Folded, Shape, Traits};
 pub(crate) use steps::{Place, Step, is_least_await, step_offset, steps_of};

@@ -50,7 +50,9 @@ pub(crate) struct Paths {
 
 /// Whether a node shows as a frame. Other nodes on a path are passed through.
 pub(crate) fn is_frame(graph: &AsyncGraph, id: NodeId) -> bool {
-    let is_own = graph.machines.contains_key(&id) || graph.computations.contains_key(&id);
+    let is_own = graph.machines.contains_key(&id)
+        || graph.computations.contains_key(&id)
+        || graph.running.contains_key(&id);
     if is_own || graph.for_each.contains_key(&id) {
         return true;
     }
@@ -339,5 +341,7 @@ impl Walk<'_> {
 
 /// A frame that can still be waiting: combinators that nobody awaits are of no interest.
 fn is_open_frame(graph: &AsyncGraph, id: NodeId) -> bool {
-    graph.machines.contains_key(&id) || graph.operations.contains_key(&id) && is_frame(graph, id)
+    graph.machines.contains_key(&id)
+        || graph.running.contains_key(&id)
+        || graph.operations.contains_key(&id) && is_frame(graph, id)
 }

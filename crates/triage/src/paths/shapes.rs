@@ -27,6 +27,9 @@ enum SiteKey {
     Node(NodeId),
 }
 
+/// The state of a machine that runs.
+const RUNNING: i32 = -1;
+
 /// A method at a place in it.
 struct Site {
     name: Arc<str>,
@@ -139,8 +142,13 @@ impl Analysis<'_, '_> {
         let name = self.step_name(step);
         let place = self.step_place(step);
         let number = u32::try_from(known.sites.len()).unwrap_or(u32::MAX);
+        let mut traits = Traits::of(&name, place);
+        // a loop of a server that runs has called the application, or is between two requests
+        traits.request |= step.frame.is_none()
+            && self.graph.running.contains_key(&step.node)
+            && libraries::server::application_await(&name).is_some();
         known.sites.push(Site {
-            traits: Traits::of(&name, place),
+            traits,
             stands_for: libraries::wait_of(&name),
             owner: self.step_owner(step),
             name,
@@ -156,6 +164,10 @@ impl Analysis<'_, '_> {
         }
         if let Some(machine) = self.graph.machines.get(&step.node) {
             return SiteKey::Machine(machine.place.ty.mt, machine.state);
+        }
+        let running = self.graph.running.get(&step.node);
+        if let Some(machine) = running.and_then(|r| r.machine()) {
+            return SiteKey::Machine(machine.place.ty.mt, RUNNING);
         }
         match self.graph.object(step.node).map(|n| n.class) {
             Some(class @ Class::Combinator(_)) if !self.graph.for_each.contains_key(&step.node) => {

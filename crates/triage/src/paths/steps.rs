@@ -49,7 +49,14 @@ pub(crate) fn steps_of(graph: &AsyncGraph, node: NodeId) -> impl Iterator<Item =
         frame: Some(f),
     });
     let alone = operation.is_none().then_some(Step { node, frame: None });
-    inside.chain(alone)
+    let running = graph.running.get(&node).into_iter();
+    let around = running.flat_map(move |r| {
+        r.frames().map(move |f| Step {
+            node,
+            frame: Some(f),
+        })
+    });
+    inside.chain(alone).chain(around)
 }
 
 impl Analysis<'_, '_> {
@@ -93,11 +100,18 @@ impl Analysis<'_, '_> {
     pub(crate) fn step_owner(&self, step: Step<'_>) -> Owner {
         let module = match step.frame {
             Some(frame) => frame.point.method.map(|m| m.module),
-            None => {
-                let machine = self.graph.machines.get(&step.node);
-                let closure = || Some(self.closure_type(step.node)?.module);
-                machine.map(|m| m.place.ty.module).or_else(closure)
-            }
+            None => match self.graph.running.get(&step.node) {
+                // a running method that is not known may be the program's
+                Some(running) => match self.running_module(step.node, running) {
+                    Some(module) => Some(module),
+                    None => return Owner::Program,
+                },
+                None => {
+                    let machine = self.graph.machines.get(&step.node);
+                    let closure = || Some(self.closure_type(step.node)?.module);
+                    machine.map(|m| m.place.ty.module).or_else(closure)
+                }
+            },
         };
         module.map_or(Owner::Framework, |m| {
             Owner::of(&self.rt.module(m), &self.step_name(step))
@@ -117,15 +131,29 @@ impl Analysis<'_, '_> {
         }
     }
 
+    /// Where the state machine of a node is that waits or runs.
+    pub(crate) fn machine_place(&self, node: NodeId) -> Option<&asynctriage_clr::Place> {
+        let suspended = self.graph.machines.get(&node).map(|m| &m.place);
+        let running = || Some(&self.graph.running.get(&node)?.machine()?.place);
+        suspended.or_else(running)
+    }
+
+    /// Whether a node is an `async void` method.
+    pub(crate) fn is_void(&self, node: NodeId) -> bool {
+        let suspended = self.graph.machines.get(&node).map(|m| m.is_void);
+        let running = || Some(self.graph.running.get(&node)?.machine()?.is_void);
+        suspended.or_else(running).unwrap_or_default()
+    }
+
     /// What the variables of a frame refer to.
     pub(crate) fn captured(&self, step: Step<'_>) -> Vec<Addr> {
         let mut out = Vec::new();
         if let Some(frame) = step.frame {
             self.rt
                 .for_each_reference(frame.continuation, &mut |_, target| out.push(target));
-        } else if let Some(machine) = self.graph.machines.get(&step.node) {
-            let fields = machine.place.fields(self.rt);
-            out.extend(fields.flat_map(|f| machine.place.references_in(self.rt, f)));
+        } else if let Some(place) = self.machine_place(step.node) {
+            let fields = place.fields(self.rt);
+            out.extend(fields.flat_map(|f| place.references_in(self.rt, f)));
         } else if let Some(closure) = self.graph.computations.get(&step.node) {
             self.rt
                 .for_each_reference(*closure, &mut |_, target| out.push(target));
@@ -142,8 +170,8 @@ impl Analysis<'_, '_> {
                 .unwrap_or_default();
         }
         let node = self.graph.object(step.node);
-        let suspended = self.graph.machines.contains_key(&step.node);
-        node.filter(|_| suspended)
+        let is_machine = self.machine_place(step.node).is_some();
+        node.filter(|_| is_machine)
             .map(|n| context::async_locals(self.rt, &self.graph, n))
             .unwrap_or_default()
     }
@@ -152,6 +180,13 @@ impl Analysis<'_, '_> {
     pub(crate) fn step_kind(&self, step: Step<'_>) -> FrameKind {
         if step.frame.is_some() {
             return FrameKind::RuntimeAsync;
+        }
+        if let Some(running) = self.graph.running.get(&step.node) {
+            return match running.machine() {
+                Some(machine) if machine.iterator => FrameKind::AsyncIterator,
+                Some(_) => FrameKind::StateMachine,
+                None => FrameKind::RuntimeAsync,
+            };
         }
         let machine = self.graph.machines.get(&step.node);
         match (machine, self.graph.object(step.node).map(|n| n.class)) {

@@ -9,7 +9,6 @@ use crate::findings;
 use crate::options::Options;
 use crate::paths::{Analysis, Users};
 use crate::process::dump;
-use crate::threads::Hang;
 use crate::waitfor::Deadlocks;
 use asynctriage_async_graph::Class;
 use asynctriage_clr::{Gap as ClrGap, HeapShape, Runtime, RuntimeError};
@@ -116,14 +115,14 @@ impl Analysis<'_, '_> {
             });
         }
         let (rejected, rejected_by_reason, rejected_left_out) = self.rejected();
-        let hang = Hang::find(self.stacks());
-        self.add_completers(&mut groups, &hang);
+        let hang = self.hang();
+        self.add_completers(&mut groups, hang);
         let users = Users::find(self);
-        let deadlocks = Deadlocks::find(self, &groups, &hang);
+        let deadlocks = Deadlocks::find(self, &groups, hang);
         let facts = findings::Facts {
             a: self,
             groups: &groups,
-            hang: &hang,
+            hang,
             users: &users,
             deadlocks: &deadlocks,
         };
@@ -137,7 +136,7 @@ impl Analysis<'_, '_> {
             heap: self.heap_facts(),
             threads: rows::threads(facts),
             pool: self.pool_row(&groups),
-            requests: self.request_rows(&groups, &hang),
+            requests: self.request_rows(&groups, hang),
             findings,
             gaps,
             rejected,

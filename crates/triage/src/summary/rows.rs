@@ -4,7 +4,7 @@ use crate::chains::Groups;
 use crate::findings::{self, Facts};
 use crate::libraries::http_client;
 use crate::libraries::server::{self, RequestFacts};
-use crate::paths::Analysis;
+use crate::paths::{Analysis, Doing};
 use crate::threads::{Hang, StackMethod, ThreadFacts, Wait, WaitsOn};
 use asynctriage_async_graph::Helper;
 use asynctriage_clr::{FrameSource, Lock};
@@ -80,9 +80,13 @@ impl Analysis<'_, '_> {
         for (group, tally) in groups.groups.iter().zip(&groups.tallies) {
             for request in &tally.requests {
                 let at_least = tally.at_least.get(request).copied();
-                chains
+                let of_request = chains
                     .entry(*request)
                     .or_insert_with(|| (group.id.clone(), at_least));
+                // several chains may serve one request: the one that tells since when counts
+                if of_request.1.is_none() && at_least.is_some() {
+                    *of_request = (group.id.clone(), at_least);
+                }
             }
         }
         let served = self.requests_in_flight(groups, hang).into_iter();
@@ -116,10 +120,6 @@ pub(super) fn threads(facts: Facts<'_, '_, '_>) -> Vec<Thread> {
 }
 
 fn thread_row(facts: Facts<'_, '_, '_>, thread: &ThreadFacts) -> Thread {
-    let wait = match thread.wait {
-        Some(Wait::Task(wait)) => Some(wait),
-        _ => None,
-    };
     Thread {
         os_id: u64::from(thread.thread.os_id),
         managed_id: Some(thread.thread.managed_id),
@@ -131,7 +131,8 @@ fn thread_row(facts: Facts<'_, '_, '_>, thread: &ThreadFacts) -> Thread {
             .map(|f| thread_frame(facts, f))
             .collect(),
         waits_on: waits_on(facts, thread),
-        chain: wait.and_then(|w| facts.groups.by_wait.get(&w).cloned()),
+        chain: chain_of(facts, thread),
+        runs: runs(facts, thread),
         holds: thread.holds.iter().map(|l| lock_ref(facts, l)).collect(),
         request: thread.request.as_ref().map(RequestFacts::title),
     }
@@ -149,6 +150,23 @@ fn thread_frame(facts: Facts<'_, '_, '_>, method: &StackMethod) -> ThreadFrame {
             .then(|| format!("a return address at {}; it may be left over", frame.slot)),
         ..ThreadFrame::default()
     }
+}
+
+/// What a thread does that runs code of the program, or native code for it.
+fn runs(facts: Facts<'_, '_, '_>, thread: &ThreadFacts) -> Option<String> {
+    thread.own_method()?;
+    let (doing, text) = facts.a.doing(thread);
+    (doing != Doing::Blocks && !thread.is_guessed()).then_some(text)
+}
+
+/// The chain that ends at a thread which waits for it, else one that begins at what the thread runs.
+fn chain_of(facts: Facts<'_, '_, '_>, thread: &ThreadFacts) -> Option<String> {
+    let ends = match thread.wait {
+        Some(Wait::Task(wait)) => facts.groups.by_wait.get(&wait),
+        _ => None,
+    };
+    let begins = || facts.groups.by_thread.get(&thread.thread.managed_id);
+    ends.or_else(begins).cloned()
 }
 
 fn standing(source: FrameSource) -> FrameStanding {

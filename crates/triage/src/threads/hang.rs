@@ -1,7 +1,7 @@
 //! What every thread does: what it blocks on, what it holds, which request it serves.
 
 use super::waits::{ObjectWait, RwLocks};
-use super::{Stacks, display_name};
+use super::{RunsOn, Stacks, display_name, running};
 use crate::libraries::Owner;
 use crate::libraries::server::{self, RequestFacts};
 use asynctriage_async_graph::{Class, Helper, NodeId};
@@ -99,6 +99,8 @@ impl<'t> OnStack<'t> {
 #[derive(Debug, Default)]
 pub(crate) struct Hang {
     pub(crate) threads: Vec<ThreadFacts>,
+    /// Methods and delegates that run, by the box or task that they complete, where their thread is known.
+    pub(crate) running: FxHashMap<NodeId, RunsOn>,
 }
 
 impl ThreadFacts {
@@ -201,9 +203,18 @@ impl Hang {
             holds.extend(entered.held_by(t.managed_id));
             stacks.thread_facts(t, holds, &entered)
         });
+        let threads: Vec<_> = threads.collect();
         Self {
-            threads: threads.collect(),
+            running: running::find(stacks, &threads),
+            threads,
         }
+    }
+
+    /// The thread that runs a method or delegate.
+    pub(crate) fn runner(&self, node: NodeId) -> Option<(&ThreadFacts, &RunsOn)> {
+        let runs = self.running.get(&node)?;
+        let thread = self.threads.get(self.by_managed_id(runs.thread)?)?;
+        Some((thread, runs))
     }
 
     /// The thread with a managed id.

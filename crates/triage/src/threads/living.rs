@@ -80,7 +80,7 @@ impl Threads {
 /// Objects that tell something when they stand on a stack.
 fn wanted(rt: &Runtime<'_>, graph: &AsyncGraph) -> FxHashSet<Addr> {
     let running_delegate = |node: &&Node| {
-        node.class == Class::Task
+        matches!(node.class, Class::Task | Class::Combinator(_))
             && graph
                 .task
                 .is_some_and(|t| t.status(rt, node.addr) == "Running")
@@ -93,7 +93,12 @@ fn wanted(rt: &Runtime<'_>, graph: &AsyncGraph) -> FxHashSet<Addr> {
     let requests = graph.helpers(Helper::ServerRequest).iter().copied();
     waits
         .chain(requests)
-        .chain(graph.running.iter().copied())
+        .chain(
+            graph
+                .running
+                .keys()
+                .filter_map(|id| Some(graph.object(*id)?.addr)),
+        )
         .collect()
 }
 

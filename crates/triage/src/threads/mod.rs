@@ -3,11 +3,13 @@
 mod hang;
 mod living;
 mod pool;
+mod running;
 mod waits;
 
 pub(crate) use hang::{Hang, OnStack, StackMethod, ThreadFacts, Wait};
 pub(crate) use living::{Threads, display_name};
 pub(crate) use pool::PoolFacts;
+pub(crate) use running::{RunsOn, is_running_delegate};
 pub(crate) use waits::{ObjectWait, WaitsOn};
 
 use crate::process::private::Values;

@@ -1,10 +1,9 @@
 //! Every task and async method, one row each.
 
-use crate::paths::Analysis;
+use crate::paths::{Analysis, Paths};
 use asynctriage_async_graph::{Class, Node, NodeId};
-use asynctriage_dump::Addr;
-use asynctriage_report::{Address, TaskReport, TaskRow};
-use rustc_hash::FxHashSet;
+use asynctriage_report::{Address, LeafKind, TaskReport, TaskRow};
+use rustc_hash::FxHashMap;
 
 /// Which tasks are listed.
 #[derive(Clone, Debug, Default)]
@@ -21,7 +20,6 @@ pub struct TaskOptions {
 #[must_use]
 pub fn tasks(analysis: &Analysis<'_, '_>, options: &TaskOptions) -> TaskReport {
     let graph = &analysis.graph;
-    let running: FxHashSet<Addr> = graph.running.iter().copied().collect();
     let nodes = graph
         .graph
         .node_indices()
@@ -30,7 +28,11 @@ pub fn tasks(analysis: &Analysis<'_, '_>, options: &TaskOptions) -> TaskReport {
         !matches!(n.class, Class::Source | Class::BlockingWait)
             && (options.completed || !analysis.is_completed(*n))
     });
-    let rows = listed.map(|(id, node)| row(analysis, id, node, running.contains(&node.addr)));
+    let leaves = leaves(analysis);
+    let rows = listed.map(|(id, node)| TaskRow {
+        leaf: leaves.get(&id).copied(),
+        ..row(analysis, id, node, graph.running.contains_key(&id))
+    });
     let mut out = TaskReport {
         gaps: super::gaps(analysis.rt.gaps().iter().chain(&graph.gaps)),
         ..TaskReport::default()
@@ -40,6 +42,21 @@ pub fn tasks(analysis: &Analysis<'_, '_>, options: &TaskOptions) -> TaskReport {
             out.tasks.push(row);
         } else {
             out.left_out = out.left_out.saturating_add(1);
+        }
+    }
+    out
+}
+
+/// What the chain waits for in the end that a method or task is part of; the first one where it is part of several.
+fn leaves(analysis: &Analysis<'_, '_>) -> FxHashMap<NodeId, LeafKind> {
+    let paths = Paths::find(&analysis.graph).paths;
+    let ends = paths.iter().flat_map(|p| [p.innermost(), p.outermost()]);
+    analysis.find_reachable(ends.filter_map(|id| Some(analysis.graph.object(id)?.addr)));
+    let mut out = FxHashMap::default();
+    for path in &paths {
+        let kind = analysis.leaf(path, &analysis.shape(path)).kind;
+        for node in path.frames.iter().chain([&path.leaf]) {
+            out.entry(*node).or_insert(kind);
         }
     }
     out

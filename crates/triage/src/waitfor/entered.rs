@@ -259,11 +259,11 @@ impl Search<'_, '_, '_> {
         thread: &ThreadFacts,
     ) -> Option<(NodeId, asynctriage_clr::Place)> {
         let a = self.a;
-        let mut found = a.graph.running.iter().filter_map(|at| {
-            let place = super::locals::machine_in(a.rt, *at)?;
-            let mut on = a.threads.holding(*at);
+        let mut found = a.graph.running.iter().filter_map(|(id, running)| {
+            let place = running.machine()?.place.clone();
+            let mut on = a.threads.holding(a.graph.object(*id)?.addr);
             let is_here = place.ty.mt == machine && on.any(|(t, _)| t.addr == thread.thread.addr);
-            is_here.then_some((a.graph.node(*at)?, place))
+            is_here.then_some((*id, place))
         });
         found.next().filter(|_| found.next().is_none())
     }
@@ -271,12 +271,10 @@ impl Search<'_, '_, '_> {
     /// The task of the runtime-async methods that a thread runs, when there is one only.
     fn operation_on(&self, thread: &ThreadFacts) -> Option<NodeId> {
         let a = self.a;
-        let mut found = a.graph.running.iter().filter_map(|at| {
-            let node = a.graph.node(*at)?;
-            let is_operation =
-                a.graph.object(node)?.class == asynctriage_async_graph::Class::RuntimeAsyncTask;
-            let mut on = a.threads.holding(*at);
-            (is_operation && on.any(|(t, _)| t.addr == thread.thread.addr)).then_some(node)
+        let mut found = a.graph.running.iter().filter_map(|(id, running)| {
+            let is_operation = running.machine().is_none();
+            let mut on = a.threads.holding(a.graph.object(*id)?.addr);
+            (is_operation && on.any(|(t, _)| t.addr == thread.thread.addr)).then_some(*id)
         });
         found.next().filter(|_| found.next().is_none())
     }

@@ -2,7 +2,7 @@
 
 use crate::paths::Analysis;
 use asynctriage_async_graph::AsyncFrame;
-use asynctriage_clr::{FieldKind, Place as Fields, Runtime, Thread};
+use asynctriage_clr::{Place as Fields, Runtime, Thread};
 use asynctriage_dump::Addr;
 use asynctriage_metadata::il::{Entered, Place, Root};
 use rustc_hash::FxHashSet;
@@ -161,19 +161,4 @@ fn variable(a: &Analysis<'_, '_>, frame: &AsyncFrame, root: &Root) -> Option<Add
     a.rt.memory()
         .ptr(frame.continuation + u64::from(*offset))?
         .non_null()
-}
-
-/// The state machine in a box.
-pub(super) fn machine_in(rt: &Runtime<'_>, box_: Addr) -> Option<Fields> {
-    let ty = rt.type_of(box_)?;
-    let field = rt.instance_field(&ty, "StateMachine")?;
-    let at = rt.field_addr(box_, "StateMachine")?;
-    if field.kind == FieldKind::Reference {
-        return rt.place(rt.memory().ptr(at)?);
-    }
-    let args = rt.type_args(&ty);
-    Some(Fields {
-        base: at,
-        ty: rt.ty(*args.last()?)?,
-    })
 }

@@ -61,7 +61,8 @@ impl Reader<'_, '_, '_> {
                     .task
                     .is_some_and(|t| t.status(self.a.rt, node.addr) == "Running")
         };
-        graph.running.contains(&node.addr) || delegate()
+        let id = graph.node(node.addr);
+        id.is_some_and(|id| graph.running.contains_key(&id)) || delegate()
     }
 
     /// Whether a thread has a frame that runs the task.

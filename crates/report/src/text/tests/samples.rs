@@ -362,6 +362,7 @@ fn findings() -> Vec<Finding> {
 
 fn threads() -> Vec<Thread> {
     let blocked = Thread {
+        runs: None,
         os_id: 4251,
         managed_id: Some(7),
         name: Some(".NET TP Worker".into()),

@@ -55,7 +55,7 @@ impl<'a> Words<'a, '_, '_, '_> {
         if a.graph.machines.contains_key(&id) || a.graph.for_each.contains_key(&id) {
             return Some(a.frame_name(id).to_string());
         }
-        if !a.graph.running.contains(&node.addr) {
+        if !a.graph.running.contains_key(&id) {
             return None;
         }
         let edges = self.knot.edges.iter();

@@ -144,7 +144,10 @@ impl Stacks<'_, '_> {
         let end = sockets::endpoint(self.rt, at, listens)
             .filter(|e| !e.ends_with(":0"))
             .unwrap_or_else(|| format!("an end that is not known (Socket {at})"));
-        Some(object(at, format!("{what} {end}"), found))
+        Some(ObjectWait {
+            brings_work: listens,
+            ..object(at, format!("{what} {end}"), found)
+        })
     }
 
     pub(super) fn file_wait(&self, facts: &ThreadFacts, found: &Found) -> Option<ObjectWait> {

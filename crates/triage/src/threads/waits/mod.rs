@@ -43,6 +43,8 @@ pub(crate) struct ObjectWait {
     pub(crate) ended: u32,
     /// How that is known.
     pub(crate) how: String,
+    /// Whether it ends when somebody has work for the thread: an item of a queue, a client, input.
+    pub(crate) brings_work: bool,
     /// Whether the frames that tell it may be left over from calls that have returned.
     pub(crate) is_possible: bool,
 }
@@ -179,7 +181,10 @@ impl Stacks<'_, '_> {
             Way::Socket => self.socket_wait(facts, found),
             Way::File => self.file_wait(facts, found),
             // output is written at once, unless whoever takes it has stopped: the stack does not tell which
-            Way::Console => reads(facts).then(|| plain("input of the console", found)),
+            Way::Console => reads(facts).then(|| ObjectWait {
+                brings_work: true,
+                ..plain("input of the console", found)
+            }),
         }
     }
 
@@ -338,12 +343,12 @@ impl Stacks<'_, '_> {
         };
         let type_name = "System.Collections.Concurrent.BlockingCollection`1";
         let at = self.object_on_stack(facts, found, type_name, holds)?;
-        let what = if self.rt.reference(at, "_freeNodes") == Some(semaphore) {
-            "space in"
-        } else {
-            "an item of"
-        };
-        Some(object(at, format!("{what} BlockingCollection {at}"), found))
+        let is_full = self.rt.reference(at, "_freeNodes") == Some(semaphore);
+        let what = if is_full { "space in" } else { "an item of" };
+        Some(ObjectWait {
+            brings_work: !is_full,
+            ..object(at, format!("{what} BlockingCollection {at}"), found)
+        })
     }
 
     fn process_wait(&self, facts: &ThreadFacts, found: &Found) -> Option<ObjectWait> {
@@ -420,6 +425,7 @@ fn plain(text: impl Into<String>, found: &Found) -> ObjectWait {
         on: WaitsOn::Other,
         writes: false,
         ended: 0,
+        brings_work: false,
         how: if found.is_possible {
             format!(
                 "{} on its stack, possibly left over from a call that has returned",

@@ -1,0 +1,232 @@
+//! The verdict that nothing hangs: what lives in the process waits for work, and all of it was looked at.
+//!
+//! It is said only where everything speaks for it. A thread of the program that runs, sleeps, or waits for anything but
+//! its own work, a chain that waits for an answer, a request, a queued item, or a part of the dump that could hide one
+//! leaves it unsaid.
+
+use super::{Facts, fact};
+use crate::libraries::hosting;
+use crate::threads::{ThreadFacts, Wait};
+use crate::words::{listed, several, verb};
+use asynctriage_async_graph::NodeId;
+use asynctriage_report::{
+    ChainGroup, Confidence, Evidence, Finding, FindingKind, Frame, LeafKind, RootKind, Severity,
+    VerdictState,
+};
+use rustc_hash::FxHashSet;
+use std::collections::BTreeMap;
+
+/// Why an object may be rejected without that anything is hidden by it.
+const COPIES: &str = "its builder names another task: a copy left behind by the garbage collector";
+
+/// Says that the process is idle, when nothing else was found that says more than what has happened before.
+pub(super) fn find(facts: Facts<'_, '_, '_>, found: &[Finding]) -> Option<Finding> {
+    let is_idle = found.iter().all(is_past)
+        && is_whole(facts)
+        && facts.groups.groups.iter().all(waits_for_work)
+        && facts.groups.unlisted == 0
+        && facts.hang.threads.iter().all(|t| is_at_rest(facts, t))
+        && facts
+            .a
+            .requests_in_flight(facts.groups, facts.hang)
+            .is_empty()
+        && facts.a.graph.queues.items().next().is_none();
+    is_idle.then(|| describe(facts))
+}
+
+/// Whether a finding speaks of what has ended, or of what may be a signal that its waiters are idle for.
+fn is_past(finding: &Finding) -> bool {
+    use FindingKind as K;
+    finding.severity == Severity::Info
+        && match finding.kind {
+            K::FaultedTasks | K::CancelledTasks | K::CompletedNotCollected => true,
+            K::SemaphoreExhausted => finding.confidence == Confidence::Possible,
+            _ => false,
+        }
+}
+
+/// Whether the dump hides nothing that could wait.
+fn is_whole(facts: Facts<'_, '_, '_>) -> bool {
+    let graph = &facts.a.graph;
+    graph.task.is_some()
+        && graph.heap.objects() > 0
+        && graph.heap.bad.is_empty()
+        && !graph.heap.shape.collection.moving
+        && graph.gaps.iter().all(|g| g.section != "chains")
+        && graph.rejected.iter().all(|r| r.reason == COPIES)
+        && facts.a.threads.gaps.is_empty()
+        && facts.a.rt.module_gaps().is_empty()
+}
+
+/// Whether a chain waits for work rather than for an answer.
+fn waits_for_work(group: &ChainGroup) -> bool {
+    let verdict = group.verdict.as_ref();
+    if verdict.is_some_and(|v| v.state == VerdictState::Idle) || is_host(group) {
+        return true;
+    }
+    let root = group.root.as_ref();
+    let of_nobody = match root.map_or(RootKind::None, |r| r.kind) {
+        RootKind::HostedService => root.is_some_and(|r| r.text.starts_with(hosting::SERVICE)),
+        RootKind::None | RootKind::AsyncVoid | RootKind::Main | RootKind::QueueConsumer => true,
+        // what a thread dispatches: that is looked at thread by thread
+        RootKind::Thread => true,
+        _ => false,
+    };
+    of_nobody && (brings_work(group.leaf.kind) || is_due(group) || is_signal(group))
+}
+
+/// Whether a chain is the program's main one, which waits for the end of the host.
+fn is_host(group: &ChainGroup) -> bool {
+    let is_main = group
+        .root
+        .as_ref()
+        .is_some_and(|r| r.kind == RootKind::Main);
+    let number = |f: &Frame| f.await_index.and_then(|n| i32::try_from(n).ok());
+    let mut frames = group.frames.iter();
+    is_main && frames.any(|f| hosting::is_end_of_host(&f.method, number(f)))
+}
+
+/// Waits that end when somebody outside, or another part of the process, has something to do.
+pub(super) fn brings_work(kind: LeafKind) -> bool {
+    matches!(
+        kind,
+        LeafKind::SocketAccept | LeafKind::ChannelRead | LeafKind::PeriodicTimer
+    )
+}
+
+/// Whether a timer ends the wait that is not overdue.
+fn is_due(group: &ChainGroup) -> bool {
+    let due = group.leaf.details.get("due_in_seconds");
+    let first = due.and_then(|d| d.get("min")?.as_f64());
+    group.leaf.kind == LeafKind::Delay && first.is_some_and(|seconds| seconds >= 0.0)
+}
+
+/// A semaphore that a service waits at alone. Whether it is held by somebody is another finding.
+fn is_signal(group: &ChainGroup) -> bool {
+    let of_service = group
+        .root
+        .as_ref()
+        .is_some_and(|r| r.kind == RootKind::HostedService);
+    group.leaf.kind == LeafKind::Semaphore && of_service && group.count == 1
+}
+
+/// Whether a thread is one of .NET's own that does nothing for the program, or waits for the program's work.
+fn is_at_rest(facts: Facts<'_, '_, '_>, thread: &ThreadFacts) -> bool {
+    // without registers nothing is known of what it does
+    if thread.request.is_some() || thread.thread.stack.is_none() {
+        return false;
+    }
+    if thread.own_method().is_none() {
+        return !matches!(thread.wait, Some(Wait::Lock(_) | Wait::Pulse(_)));
+    }
+    match &thread.wait {
+        Some(Wait::Task(wait)) => {
+            super::blocked::is_program_itself(facts, thread, *wait)
+                || dispatches(facts, thread, *wait)
+        }
+        Some(Wait::Object(object)) => {
+            object.brings_work && object.ended == 0 && !thread.thread.is_pool()
+        }
+        _ => false,
+    }
+}
+
+/// Whether a thread waits for the first of several tasks, all of which bring work or limit the time: `Task.WaitAny` over a
+/// listener and a timer.
+pub(super) fn dispatches(facts: Facts<'_, '_, '_>, thread: &ThreadFacts, wait: NodeId) -> bool {
+    let is_first = |name: &str| name.starts_with("System.Threading.Tasks.Task.WaitAny");
+    if !thread.frames.iter().any(|f| is_first(&f.name)) {
+        return false;
+    }
+    let below: FxHashSet<NodeId> = facts.a.all_below(wait).into_iter().collect();
+    let groups = facts.groups.groups.iter().zip(&facts.groups.tallies);
+    let mut kinds = groups
+        .filter(|(_, tally)| tally.leaves.keys().any(|leaf| below.contains(leaf)))
+        .map(|(group, _)| group.leaf.kind)
+        .peekable();
+    let mut brings = false;
+    let all = kinds.by_ref().all(|kind| {
+        brings |= matches!(kind, LeafKind::SocketAccept | LeafKind::ChannelRead);
+        brings_work(kind) || matches!(kind, LeafKind::Delay | LeafKind::Timeout)
+    });
+    all && brings
+}
+
+fn describe(facts: Facts<'_, '_, '_>) -> Finding {
+    let threads = &facts.hang.threads;
+    let own = threads.iter().filter(|t| t.own_method().is_some()).count();
+    let chains: u64 = facts
+        .groups
+        .groups
+        .iter()
+        .map(|g| g.count)
+        .fold(facts.groups.idle_chains, u64::saturating_add);
+    let mut finding = Finding::new(
+        FindingKind::Idle,
+        Severity::Info,
+        "Nothing hangs: all that waits here waits for work",
+    );
+    finding.confidence = Confidence::Likely;
+    finding.text = format!(
+        "{} {} work: {}. Of {} that live, {} {} a method of the program, and each of them waits for work, too. No request is served, and nothing stands in the pool's queues.",
+        several(chains, "chain"),
+        verb(chains, "waits for", "wait for"),
+        listed(&by_kind(facts)),
+        several(threads.len() as u64, "thread"),
+        own,
+        verb(own as u64, "runs", "run"),
+    );
+    finding.evidence = evidence(facts);
+    finding.runbook = Some("idle".into());
+    finding.next_step = Some(
+        "if users see a hang, take the dump while it lasts, of the process that serves them".into(),
+    );
+    finding
+}
+
+/// `2 socket-accept`, the most frequent first.
+fn by_kind(facts: Facts<'_, '_, '_>) -> Vec<String> {
+    let mut kinds: BTreeMap<LeafKind, u64> = facts.groups.idle_kinds.clone();
+    for group in &facts.groups.groups {
+        let count = kinds.entry(group.leaf.kind).or_default();
+        *count = count.saturating_add(group.count);
+    }
+    let mut kinds: Vec<_> = kinds.into_iter().collect();
+    kinds.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    kinds
+        .iter()
+        .map(|(kind, n)| format!("{n} {kind}"))
+        .collect()
+}
+
+/// What was looked at, one by one.
+fn evidence(facts: Facts<'_, '_, '_>) -> Vec<Evidence> {
+    let own = facts
+        .hang
+        .threads
+        .iter()
+        .filter(|t| t.own_method().is_some());
+    let mut out: Vec<Evidence> = own
+        .map(|t| {
+            fact(
+                format!("{} waits for {}", t.title(), facts.a.wait_text(t)),
+                Some(t.thread.addr),
+                "its stack",
+            )
+        })
+        .collect();
+    out.push(fact(
+        format!(
+            "{} walked, none of them damaged; no method was rejected",
+            several(facts.a.graph.heap.objects(), "object")
+        ),
+        None,
+        "the heap",
+    ));
+    out.push(fact(
+        "no item stands in the queues of the pool",
+        facts.a.pool_queue(),
+        "ThreadPoolWorkQueue and the queues of the workers",
+    ));
+    out
+}
