@@ -226,6 +226,10 @@ impl Search<'_, '_, '_> {
         let step =
             steps_of(&a.graph, node).find(|s| s.frame.is_none_or(|f| f.continuation == object))?;
         let name = a.step_name(step);
+        // who waits for the same semaphore has not entered it, whatever its code does once it has
+        if target.by == By::Release && waiting.contains(&*name) {
+            return None;
+        }
         let mut behind = self.calls.behind_await(a, step, target.by);
         behind.retain(|call| self.may_be_on(call, target, way));
         let first = way.references.first();
