@@ -62,7 +62,7 @@ const TASKS: &[Task] = &[
     (
         "trim",
         trim::run,
-        "DUMP OUT [--managed]: keep only what an analysis reads (but native frames), gzip it, compare the reports",
+        "DUMP OUT [--managed] [--objects TEXT]: keep only what an analysis reads (without native frames; with what commands show of types), gzip it, compare",
     ),
     (
         "bench",

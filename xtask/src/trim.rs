@@ -2,26 +2,36 @@
 
 use anyhow::{Context, Result, bail};
 use asynctriage_clr::Runtime;
-use asynctriage_dump::{Dump, OpenOptions};
+use asynctriage_dump::{Addr, Dump, OpenOptions};
 use asynctriage_report::{Report, json};
-use asynctriage_triage::{Analysis, Options, analyse};
+use asynctriage_triage::{Analysis, Options, Values, analyse, views};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
 use std::path::Path;
 
+const USAGE: &str = "usage: cargo xtask trim DUMP OUT.gz [--managed] [--objects TEXT]";
+
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    let (from, to, native) = match args {
-        [from, to] => (from, to, true),
-        [from, to, only] if only == "--managed" => (from, to, false),
-        _ => bail!("usage: cargo xtask trim DUMP OUT.gz [--managed]"),
+    let (from, to, rest) = match args {
+        [from, to, rest @ ..] => (from, to, rest),
+        _ => bail!(USAGE),
     };
+    let (mut native, mut asked) = (true, None);
+    let mut rest = rest.iter();
+    while let Some(word) = rest.next() {
+        match word.as_str() {
+            "--managed" => native = false,
+            "--objects" => asked = Some(rest.next().context(USAGE)?.as_str()),
+            _ => bail!(USAGE),
+        }
+    }
     let options = OpenOptions {
         record_pages: true,
         ..OpenOptions::default()
     };
     let dump = Dump::open(Path::new(from), &options).with_context(|| from.clone())?;
-    let before = report(&dump, native)?;
+    let before = report(&dump, native, asked)?;
     let mut plain = Vec::new();
     asynctriage_dump::trim(&dump, &mut plain)?;
     let mut packer = GzEncoder::new(Vec::new(), Compression::best());
@@ -33,7 +43,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         plain.len(),
         packed.len()
     );
-    let after = report(&Dump::from_bytes(packed.clone())?, native)?;
+    let after = report(&Dump::from_bytes(packed.clone())?, native, asked)?;
     if let Some(difference) = first_difference(&before, &after) {
         bail!("the trimmed dump gives another report: {difference}");
     }
@@ -41,7 +51,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 }
 
 /// Everything that the tool says about a dump, apart from its path and its size.
-fn report(dump: &Dump, native: bool) -> Result<String> {
+fn report(dump: &Dump, native: bool, asked: Option<&str>) -> Result<String> {
     let options = Options {
         members: usize::MAX,
         idle_too: true,
@@ -55,8 +65,35 @@ fn report(dump: &Dump, native: bool) -> Result<String> {
     };
     let runtime = Runtime::open(dump)?;
     // recordings are joined by these
-    let numbered = Analysis::new(&runtime).dispatchers();
-    Ok(format!("{}{numbered:#?}", json(&report)?))
+    let analysis = Analysis::new(&runtime);
+    let numbered = analysis.dispatchers();
+    let asked = asked.map_or(Ok(String::new()), |text| about(&analysis, text))?;
+    Ok(format!("{}{numbered:#?}{asked}", json(&report)?))
+}
+
+/// What is said of the objects whose types contain a text, and of what they refer to.
+fn about(analysis: &Analysis<'_, '_>, text: &str) -> Result<String> {
+    let shown = views::ObjectOptions {
+        limit: usize::MAX,
+        values: Values::Shown,
+    };
+    let found = views::objects(analysis, &[text.to_owned()], usize::MAX, Values::Shown);
+    let mut out = json(&found)?;
+    for row in found.objects {
+        let address = Addr(row.address.0);
+        let Some(object) = views::object(analysis, address, shown) else {
+            continue;
+        };
+        let links = object.fields.iter().filter_map(|f| f.link);
+        for link in links {
+            if let Some(linked) = views::object(analysis, Addr(link.0), shown) {
+                out += &json(&linked)?;
+            }
+        }
+        out += &json(&object)?;
+        out += &json(&views::root(analysis, address, usize::MAX))?;
+    }
+    Ok(out)
 }
 
 fn first_difference(before: &str, after: &str) -> Option<String> {

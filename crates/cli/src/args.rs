@@ -1,11 +1,13 @@
 //! The command line. This file holds all of it, so that help texts and manual pages come from one place.
 
+mod ask;
 mod collect;
 mod join;
 mod observe;
 mod symbols;
 mod trace;
 
+pub(crate) use ask::{FindArgs, RootArgs, WhyArgs};
 pub(crate) use collect::{CollectArgs, EventArgs};
 pub(crate) use join::JoinArgs;
 pub(crate) use observe::ObserveArgs;
@@ -25,6 +27,8 @@ Examples:
   asynctriage hang.dmp --format json -o r.json the whole report for tools and tickets
   asynctriage tree hang.dmp                    all chains merged, from the requests inwards
   asynctriage show hang.dmp 7f12000010a0       one object of a chain
+  asynctriage why hang.dmp C3                  who would end the wait of a chain, and what those wait for
+  asynctriage root hang.dmp 7f12000010a0       what keeps an object alive
   asynctriage join a.dmp b.dmp c.dmp           requests followed through several services
   asynctriage runbook bottleneck               what a finding means and what to do about it
   asynctriage trace hang.nettrace              what waits at the end of a recording (.NET 11)
@@ -71,8 +75,14 @@ pub(crate) enum Command {
     Tasks(TasksArgs),
     /// Count the objects of the heap by type
     Heap(HeapArgs),
-    /// Show one object: its fields, what it means, what refers to it
+    /// Show one object: its fields or elements, what it means, what refers to it
     Show(ShowArgs),
+    /// Tell why something waits: who would end its wait, what those wait for, and so on
+    Why(WhyArgs),
+    /// Show what keeps an object alive: the shortest ways from statics, handles, stacks and suspended methods
+    Root(RootArgs),
+    /// Find texts on the heap
+    Find(FindArgs),
     /// Follow requests through several services: dumps of one incident as one picture
     Join(JoinArgs),
     /// List the runtimes that can be read, and on what evidence
@@ -129,6 +139,9 @@ impl Command {
             Self::Tasks(args) => &args.output,
             Self::Heap(args) => &args.output,
             Self::Show(args) => &args.output,
+            Self::Why(args) => &args.output,
+            Self::Root(args) => &args.output,
+            Self::Find(args) => &args.output,
             Self::Join(args) => &args.output,
             Self::Runtimes(args) => &args.output,
             Self::Runbook(args) => &args.output,
@@ -223,9 +236,15 @@ pub(crate) struct HeapArgs {
     /// The dump
     #[arg(value_name = "DUMP")]
     pub(crate) dump: PathBuf,
-    /// Only types whose name contains TEXT; repeat for more
+    /// Only types whose name contains TEXT, in whatever case; repeat for more
     #[arg(long = "type", value_name = "TEXT")]
     pub(crate) types: Vec<String>,
+    /// List the objects of these types one by one
+    #[arg(long, requires = "types")]
+    pub(crate) objects: bool,
+    /// Print texts; they may be secrets of the process
+    #[arg(long, requires = "objects")]
+    pub(crate) show_values: bool,
     /// What comes first
     #[arg(long, value_enum, default_value_t = HeapSort::Bytes)]
     pub(crate) sort: HeapSort,

@@ -4,6 +4,7 @@ use crate::args::{
     FileArgs, Format, GateArgs, HeapArgs, HeapSort, OutputArgs, ReportArgs, RuntimesArgs, ShowArgs,
     TasksArgs,
 };
+use crate::ask;
 use crate::errors::CliError;
 use crate::exit::Exit;
 use crate::filter;
@@ -139,13 +140,7 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Exit, CliError> {
     };
     let found = views::object(&Analysis::new(&runtime), Addr(args.address.0), options);
     drop(progress);
-    let report = found.ok_or_else(|| {
-        CliError::new(
-            Exit::Usage,
-            format!("no object of .NET begins at {}", args.address),
-            "take an address from the report's members, or from asynctriage tasks",
-        )
-    })?;
+    let report = found.ok_or_else(|| ask::no_object(args.address))?;
     print(
         &destination,
         &args.output,
@@ -170,7 +165,7 @@ pub(crate) fn runtimes(args: &RuntimesArgs) -> Result<Exit, CliError> {
     Ok(Exit::Written)
 }
 
-fn limit(limit: usize, all: bool) -> usize {
+pub(crate) fn limit(limit: usize, all: bool) -> usize {
     if all { usize::MAX } else { limit }
 }
 
@@ -178,7 +173,7 @@ fn limit(limit: usize, all: bool) -> usize {
 const STDIN: &str = "-";
 
 /// The dump as a person names it.
-fn shown(path: &Path) -> String {
+pub(crate) fn shown(path: &Path) -> String {
     if path == Path::new(STDIN) {
         "the standard input".into()
     } else {

@@ -4,6 +4,7 @@
 //! command line without the program having to carry what makes them.
 
 mod args;
+mod ask;
 mod collect;
 mod commands;
 mod errors;
@@ -70,8 +71,12 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
         Command::Queue(args) => commands::part(args, Part::Queue),
         Command::Locks(args) => commands::part(args, Part::Locks),
         Command::Tasks(args) => commands::tasks(args),
+        Command::Heap(args) if args.objects => ask::objects(args),
         Command::Heap(args) => commands::heap(args),
         Command::Show(args) => commands::show(args),
+        Command::Why(args) => ask::why(args),
+        Command::Root(args) => ask::root(args),
+        Command::Find(args) => ask::find(args),
         Command::Join(args) => join::join(args),
         Command::Runtimes(args) => commands::runtimes(args),
         Command::Runbook(args) => runbook::runbook(args),

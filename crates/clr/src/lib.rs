@@ -1,8 +1,8 @@
 //! CoreCLR without its debugger support: runtime, modules, types, heap, threads.
 //!
 //! Entry: [`Runtime::open`] finds the runtime in a dump and checks that the built-in layouts fit it. From there
-//! [`Runtime::walk_heap`] lists objects, [`Runtime::ty`] and the field readers look into them, [`Runtime::threads`]
-//! lists threads. Once a runtime is found nothing fails: readers return `None` and lists of [`Gap`]s.
+//! [`Runtime::managed_heap`] gives objects by the names of their types, fields by name and collections by element;
+//! [`Runtime::walk_heap`], [`Runtime::ty`] and the field readers are the level below. [`Runtime::threads`] lists threads. Once a runtime is found nothing fails: readers return `None` and lists of [`Gap`]s.
 //!
 //! ```
 //! use asynctriage_clr::Runtime;
@@ -50,6 +50,7 @@ mod locks;
 mod modules;
 mod native;
 mod objects;
+mod reader;
 mod roots;
 mod runtime;
 mod ships;
@@ -78,7 +79,8 @@ pub use locks::{Block, BlockKind, Lock};
 pub use modules::{DumpSource, Module};
 pub use native::{NativeFrame, StackBreak};
 pub use objects::Place;
-pub use roots::{RootCounts, Roots};
+pub use reader::{CollectionKind, Item, Items, ManagedHeap, Object, Structure, Value};
+pub use roots::{GcRoot, GcRootKind, HandleKind, RootCounts, Roots};
 pub use runtime::{Globals, Runtime};
 pub use ships::ships_with_dotnet;
 pub use stack::{FrameSource, Stack, StackFrame};

@@ -12,8 +12,6 @@ const MAX_TEXT: u64 = 4096;
 const MAX_ELEMENTS: u64 = 1 << 24;
 /// Bytes of the MethodTable word in front of an object's fields.
 pub(crate) const OBJECT_HEAD: u64 = 8;
-/// Where the elements of a vector begin: behind MethodTable, length and padding.
-const VECTOR_DATA: u64 = 16;
 
 /// A place in memory that has a type: the fields of an object, or a value type inside one.
 #[derive(Clone, Debug)]
@@ -166,12 +164,14 @@ impl Runtime<'_> {
         self.memory.u32(array + 8).map(u64::from)
     }
 
-    /// Where the elements of a vector begin, how large one is and how many there are.
+    /// Where the elements of an array of any rank begin, how large one is and how many there are.
     #[must_use]
     pub fn vector(&self, array: Addr) -> Option<(Addr, u64, u64)> {
         let ty = self.type_of(array).filter(|t| t.is_array())?;
         let len = u64::from(self.memory.u32(array + 8)?).min(MAX_ELEMENTS);
-        Some((array + VECTOR_DATA, u64::from(ty.component_size), len))
+        // the base size counts the word in front of the object, its MethodTable, its length, and the bounds of its ranks
+        let data = u64::from(ty.base_size).checked_sub(OBJECT_HEAD)?;
+        Some((array + data, u64::from(ty.component_size), len))
     }
 
     /// The references in a vector, from `first` on, `count` at most; nulls are kept.

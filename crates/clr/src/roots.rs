@@ -2,6 +2,10 @@
 
 mod finalizers;
 mod handles;
+mod named;
+
+pub use handles::HandleKind;
+pub use named::{GcRoot, GcRootKind};
 
 use crate::heap::{Heap, SegmentKind};
 use crate::runtime::Runtime;
@@ -12,6 +16,8 @@ use asynctriage_dump::Addr;
 pub struct Roots {
     /// What keeps an object alive by itself. May hold words that are no object, and places inside objects.
     pub strong: Vec<Addr>,
+    /// Those of them that are dead and stand in the finalizer thread's queue.
+    pub(crate) dead: Vec<Addr>,
     /// Dependent handles, by which `ConditionalWeakTable` keeps its values: the second lives while the first does.
     pub dependent: Vec<(Addr, Addr)>,
     /// How many there are.

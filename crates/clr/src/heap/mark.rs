@@ -97,7 +97,10 @@ impl<'a, 'd> Marker<'a, 'd> {
         for object in barred.iter().filter(|b| heap.is_object(**b)) {
             marker.mark(*object);
         }
-        let strong = roots.strong.iter().filter_map(|r| marker.object_of(*r));
+        let strong = roots
+            .strong
+            .iter()
+            .filter_map(|r| rt.object_around(heap, *r));
         marker.mark_from(strong);
         marker.mark_dependent(&roots.dependent);
         marker
@@ -133,17 +136,6 @@ impl<'a, 'd> Marker<'a, 'd> {
             .entry(Addr(header & !7))
             .or_insert_with_key(|mt| self.rt.scan_of(*mt));
         scan.targets(self.rt.memory, object, found);
-    }
-
-    /// The object that a word means: the object itself, or the one that it points into.
-    fn object_of(&self, word: Addr) -> Option<Addr> {
-        if self.heap.is_object(word) {
-            return Some(word);
-        }
-        let object = self.heap.object_at_or_before(word)?;
-        let ty = self.rt.type_of(object)?;
-        let inside = word < object + self.rt.object_size(object, &ty);
-        (inside && ty.mt != self.rt.globals.free_mt).then_some(object)
     }
 
     /// Word and bit of an object that starts at `addr`.

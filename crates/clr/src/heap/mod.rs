@@ -2,6 +2,7 @@
 
 mod collection;
 mod index;
+mod instances;
 mod mark;
 mod references;
 mod referrers;

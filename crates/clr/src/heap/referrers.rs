@@ -1,14 +1,13 @@
 //! Who refers to some objects: the references of the heap followed against their direction.
 
 use super::index::Heap;
+use super::instances::CHUNK;
 use super::references::Scan;
 use crate::runtime::Runtime;
 use asynctriage_dump::Addr;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Words of a segment's bits that one task looks at: 2 MB of heap.
-const CHUNK: usize = 1 << 12;
 /// Bits of the filter for one object that is looked for.
 const BITS_EACH: usize = 16;
 /// Words of the filter at most.
@@ -98,18 +97,12 @@ impl Runtime<'_> {
         if wanted.objects.is_empty() {
             return Referrers::default();
         }
-        let chunks: Vec<(usize, usize)> = (0..heap.starts.len())
-            .flat_map(|segment| {
-                let words = heap.starts.get(segment).map_or(0, |s| s.0.len());
-                (0..words.div_ceil(CHUNK)).map(move |chunk| (segment, chunk))
-            })
-            .collect();
+        let chunks = heap.chunks();
         let found = chunks
             .par_iter()
-            .map_init(FxHashMap::default, |scans, (segment, chunk)| {
-                let first = chunk.saturating_mul(CHUNK);
+            .map_init(FxHashMap::default, |scans, (segment, first)| {
                 self.referrers_in(
-                    heap.objects_in_words(*segment, first, CHUNK),
+                    heap.objects_in_words(*segment, *first, CHUNK),
                     &wanted,
                     scans,
                     limit,

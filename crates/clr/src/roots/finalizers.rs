@@ -47,6 +47,9 @@ impl Runtime<'_> {
                 counts.finalizable = counts.finalizable.saturating_add(1);
                 counts.to_finalize = counts.to_finalize.saturating_add(u64::from(at >= dead));
                 roots.strong.push(object);
+                if at >= dead {
+                    roots.dead.push(object);
+                }
             }
             at = at + 8;
         }

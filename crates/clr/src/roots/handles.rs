@@ -22,9 +22,51 @@ const PER_TYPE: u64 = BLOCK_TYPES + BLOCKS * 3;
 const TYPES: std::ops::Range<u64> = 8..24;
 const NO_BLOCK: u8 = u8::MAX;
 
-/// Types of handles (8.0 to 11.0): weak, short and long; dependent; weak with native data, and weak into an object.
-const WEAK: [u8; 4] = [0, 1, 9, 10];
-const DEPENDENT: u8 = 6;
+/// A handle of the garbage collector.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Handle {
+    pub(super) kind: HandleKind,
+    /// Where it stands.
+    pub(super) slot: Addr,
+    pub(super) object: Addr,
+    /// What a dependent handle keeps alive while its object lives.
+    pub(super) value: Option<Addr>,
+}
+
+/// What a handle does for its object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HandleKind {
+    /// It keeps nothing alive.
+    Weak,
+    /// It keeps its object alive.
+    Strong,
+    /// And where it is.
+    Pinned,
+    /// It keeps its object alive while native code counts references to it.
+    RefCounted,
+    /// It keeps its value alive while its object lives.
+    Dependent,
+    /// Memory of input and output under way.
+    AsyncPinned,
+    /// Another kind that keeps its object alive.
+    Other,
+}
+
+impl HandleKind {
+    /// By the runtime's number (8.0 to 11.0): weak are short and long ones, those with native data, and those into an object.
+    fn of(number: u8) -> Self {
+        match number {
+            0 | 1 | 9 | 10 => Self::Weak,
+            2 => Self::Strong,
+            3 => Self::Pinned,
+            5 => Self::RefCounted,
+            6 => Self::Dependent,
+            7 => Self::AsyncPinned,
+            _ => Self::Other,
+        }
+    }
+}
 
 /// Statics of assemblies that can be unloaded hang on this object, which native code holds weakly: instances keep it
 /// alive through their type.
@@ -111,6 +153,42 @@ impl Runtime<'_> {
     }
 
     fn add_segment(&self, segment: Addr, heap: &Heap, roots: &mut Roots) {
+        self.for_each_handle(segment, &mut |handle| {
+            if !heap.is_object(handle.object) {
+                return;
+            }
+            match handle.kind {
+                HandleKind::Dependent => {
+                    if let Some(value) = handle.value.filter(|v| heap.is_object(*v)) {
+                        roots.dependent.push((handle.object, value));
+                    }
+                }
+                HandleKind::Weak => {
+                    if self.object_type_name(handle.object).as_deref() == Some(LOADER) {
+                        roots.strong.push(handle.object);
+                    }
+                }
+                _ => {
+                    roots.strong.push(handle.object);
+                    roots.counts.handles = roots.counts.handles.saturating_add(1);
+                }
+            }
+        });
+    }
+
+    /// All handles that are in use, weak ones included.
+    pub(super) fn handles(&self) -> Vec<Handle> {
+        let mut seen = FxHashSet::default();
+        let mut out = Vec::new();
+        for table in self.handle_tables() {
+            for segment in self.handle_segments(table, &mut seen) {
+                self.for_each_handle(segment, &mut |handle| out.push(handle));
+            }
+        }
+        out
+    }
+
+    fn for_each_handle(&self, segment: Addr, found: &mut dyn FnMut(Handle)) {
         let m = self.memory;
         let byte = |of: u64, block: u64| m.u8(segment + of + block).unwrap_or(NO_BLOCK);
         // blocks that hold no handles but what other handles carry
@@ -119,33 +197,28 @@ impl Runtime<'_> {
             .filter(|d| *d != NO_BLOCK)
             .map(u64::from)
             .collect();
-        let slots = |block: u64| {
-            let start = (segment + HEADER).element(block, BLOCK_BYTES);
-            (0..BLOCK_HANDLES).map(move |i| m.ptr(start.element(i, 8)).unwrap_or_default())
-        };
+        let slot =
+            |block: u64, i: u64| (segment + HEADER).element(block, BLOCK_BYTES).element(i, 8);
         for block in (0..BLOCKS).filter(|b| !data.contains(b)) {
-            let objects = slots(block).filter(|o| heap.is_object(*o));
-            match byte(BLOCK_TYPES, block) {
-                NO_BLOCK => {}
-                DEPENDENT => {
-                    let values = u64::from(byte(BLOCK_DATA, block));
-                    let pairs = slots(block).zip(slots(values));
-                    let known = |o: &Addr| heap.is_object(*o);
-                    let pairs = pairs.filter(|(key, value)| known(key) && known(value));
-                    if values < BLOCKS {
-                        roots.dependent.extend(pairs);
-                    }
-                }
-                kind if WEAK.contains(&kind) => {
-                    let loader = |o: &Addr| self.object_type_name(*o).as_deref() == Some(LOADER);
-                    roots.strong.extend(objects.filter(loader));
-                }
-                _ => {
-                    let before = roots.strong.len();
-                    roots.strong.extend(objects);
-                    let added = roots.strong.len().saturating_sub(before) as u64;
-                    roots.counts.handles = roots.counts.handles.saturating_add(added);
-                }
+            let number = byte(BLOCK_TYPES, block);
+            if number == NO_BLOCK {
+                continue;
+            }
+            let kind = HandleKind::of(number);
+            let values = u64::from(byte(BLOCK_DATA, block));
+            for i in 0..BLOCK_HANDLES {
+                let at = slot(block, i);
+                let Some(object) = m.ptr(at).and_then(Addr::non_null) else {
+                    continue;
+                };
+                let carries = kind == HandleKind::Dependent && values < BLOCKS;
+                let value = || m.ptr(slot(values, i))?.non_null();
+                found(Handle {
+                    kind,
+                    slot: at,
+                    object,
+                    value: carries.then(value).flatten(),
+                });
             }
         }
     }

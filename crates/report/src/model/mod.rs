@@ -7,14 +7,17 @@ mod horizon;
 mod join;
 mod kinds;
 mod markers;
+mod objects;
 mod observe;
 mod process;
 mod report;
+mod root;
 mod runbook;
 mod runtimes;
 mod services;
 mod trace;
 mod views;
+mod why;
 
 pub use address::{Address, ParseAddressError};
 pub use chain::{
@@ -32,6 +35,7 @@ pub use kinds::{
 pub use markers::{
     MarkerCheck, MarkerEvent, MarkerGroup, MarkerReport, MarkerSequence, TplChain, TplReport,
 };
+pub use objects::{ElementRow, Elements, ObjectRow, ObjectsReport};
 pub use observe::{
     ObserveComparison, ObserveMode, ObserveReport, ObserveResult, ObserveTimer, ObserveValue,
     ObserveVerdict,
@@ -43,6 +47,7 @@ pub use report::{
     Collection, Dump, Gap, Heap, LayoutFact, LeftOut, Rejected, Report, Runtime, SCHEMA_VERSION,
     Timing, Tool,
 };
+pub use root::{GcRootKind, RootHop, RootPath, RootsReport};
 pub use runbook::RunbookPage;
 pub use runtimes::{RuntimeTable, RuntimesReport};
 pub use services::{Hop, MissingServer, RequestPath, Service, ServicesReport};
@@ -53,6 +58,7 @@ pub use trace::{
     TraceRejection, TraceReport, TraceVerdict,
 };
 pub use views::{Decoded, FieldRow, HeapReport, ObjectReport, TaskReport, TaskRow, TypeRow};
+pub use why::{WhyEnd, WhyKind, WhyRelation, WhyReport, WhyStep};
 
 #[cfg(feature = "schema")]
 mod schema;

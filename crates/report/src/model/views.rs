@@ -147,6 +147,9 @@ pub struct ObjectReport {
     pub size: u64,
     /// What it means: the method of a box, the state of a task, the text of a string.
     pub decoded: Vec<Decoded>,
+    /// The elements of a collection of .NET.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elements: Option<super::Elements>,
     /// Its fields, or the elements of an array.
     pub fields: Vec<FieldRow>,
     /// Fields or elements above the limit.
@@ -169,6 +172,7 @@ impl Default for ObjectReport {
             method_table: None,
             size: 0,
             decoded: Vec::new(),
+            elements: None,
             fields: Vec::new(),
             fields_left_out: 0,
             referenced_by: Vec::new(),

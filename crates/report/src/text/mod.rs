@@ -4,11 +4,13 @@ mod chains;
 mod closing;
 mod escape;
 mod findings;
+mod objects;
 mod observe;
 mod opening;
 mod page;
 mod part;
 mod process;
+mod roots;
 mod runtimes;
 mod services;
 mod stack;
@@ -17,6 +19,7 @@ mod table;
 mod trace;
 mod tree;
 mod views;
+mod why;
 pub(crate) mod words;
 
 #[cfg(test)]
@@ -25,13 +28,16 @@ mod tests;
 use crate::Report;
 use page::Page;
 
+pub use objects::objects;
 pub use observe::observe;
 pub use part::{Part, part};
+pub use roots::roots;
 pub use runtimes::runtimes;
 pub use services::services;
 pub use trace::{trace, trace_record};
 pub use tree::tree;
 pub use views::{heap, object, tasks};
+pub use why::why;
 pub use words::duration;
 
 /// How a report is rendered.

@@ -5,7 +5,7 @@ use super::style::Role;
 use super::table::{Column, Table};
 use super::words::{bytes, count, several};
 use super::{TextOptions, closing};
-use crate::{FieldRow, HeapReport, ObjectReport, TaskReport, TaskRow};
+use crate::{Elements, FieldRow, HeapReport, ObjectReport, TaskReport, TaskRow};
 
 /// What the heap holds, by type, as text.
 #[must_use]
@@ -118,6 +118,9 @@ pub fn object(report: &ObjectReport, options: &TextOptions) -> String {
         ];
         page.line("  ", "    ", &spans);
     }
+    if let Some(found) = &report.elements {
+        elements(&mut page, found);
+    }
     fields(&mut page, report);
     if !report.referenced_by.is_empty() {
         page.heading("Referenced by", "");
@@ -138,6 +141,36 @@ pub fn object(report: &ObjectReport, options: &TextOptions) -> String {
         left(&mut page, report.referenced_by_left_out, "more object");
     }
     page.finish()
+}
+
+/// The elements of a collection.
+fn elements(page: &mut Page<'_>, found: &Elements) {
+    let shown = found.rows.len() as u64;
+    let has = match found.count {
+        Some(n) => several(n, "element"),
+        None => format!("more than {}", several(shown, "element")),
+    };
+    page.heading(&found.collection, &has);
+    if found.rows.is_empty() {
+        return;
+    }
+    let mut table = Table::new(vec![
+        Column::flexible("key"),
+        Column::flexible("value"),
+        Column::flexible("type"),
+    ]);
+    for row in &found.rows {
+        table.row(vec![
+            row.key.clone(),
+            row.value.clone(),
+            row.type_name.clone().unwrap_or_default(),
+        ]);
+    }
+    table.write(page, "");
+    if found.is_cut {
+        let spans = [page.span(Role::Dim, "more elements not shown: --all")];
+        page.line("", "", &spans);
+    }
 }
 
 fn fields(page: &mut Page<'_>, report: &ObjectReport) {
@@ -180,7 +213,7 @@ fn field_type(field: &FieldRow) -> String {
     }
 }
 
-fn left(page: &mut Page<'_>, hidden: u64, noun: &str) {
+pub(super) fn left(page: &mut Page<'_>, hidden: u64, noun: &str) {
     if hidden > 0 {
         let spans = [page.span(
             Role::Dim,

@@ -93,8 +93,12 @@ impl Analysis<'_, '_> {
             .map(|(key, group)| (key.text(&group.shape.folded), group))
             .collect();
         sorted.sort_by(|(a, x), (b, y)| y.count.cmp(&x.count).then_with(|| a.cmp(b)));
-        for (text, group) in sorted {
-            let idle = self.is_idle(&group);
+        // names must not depend on whether idle groups are listed, so these come last
+        let (idle, busy): (Vec<_>, Vec<_>) = sorted
+            .into_iter()
+            .map(|(text, group)| (self.is_idle(&group), text, group))
+            .partition(|(is_idle, ..)| *is_idle);
+        for (idle, text, group) in busy.into_iter().chain(idle) {
             if idle && !wanted.idle_too {
                 out.idle_chains = out.idle_chains.saturating_add(group.count);
                 out.idle_groups = out.idle_groups.saturating_add(1);

@@ -8,6 +8,9 @@ mod calls;
 mod notation;
 mod web;
 
+pub(crate) use notation::source_name;
+pub(crate) use web::methods_by_object;
+
 use crate::chains::Groups;
 use crate::paths::{Analysis, Step, steps_of};
 use crate::threads::{Hang, StackMethod, ThreadFacts};

@@ -1,7 +1,7 @@
 //! Ways through the heap as C# would write them: `s_pending[42].Source`.
 
 use crate::paths::Analysis;
-use asynctriage_clr::{Field, FieldKind, Reference, Type};
+use asynctriage_clr::{Field, FieldKind, Reference, Type, Value};
 use asynctriage_dump::Addr;
 use asynctriage_metadata::names::hoisted_local;
 
@@ -12,30 +12,47 @@ const ARRAY_HEAD: u64 = 16;
 impl Analysis<'_, '_> {
     /// The part of a way behind its first object: `._pending[42].Source`. With `keys`, elements of dictionaries are named
     /// by their keys where these are numbers; else by `…`.
-    pub(super) fn way_text(&self, references: &[Reference], keys: bool) -> String {
+    pub(crate) fn way_text(&self, references: &[Reference], keys: bool) -> String {
+        const UNKNOWN: &str = "[…]";
         let mut out = String::new();
         for reference in references {
-            if let Some(text) = self.hop(reference, keys) {
-                // parts of a dictionary or list add up to one element
-                if !(text.starts_with('[') && out.ends_with(']')) {
-                    out.push_str(&text);
+            let Some((text, is_inside)) = self.hop(reference, keys) else {
+                continue;
+            };
+            // what leads through the inside of a collection adds up to one element
+            if is_inside && out.ends_with(']') {
+                if !out.ends_with(UNKNOWN) {
+                    continue;
                 }
+                out.truncate(out.len().saturating_sub(UNKNOWN.len()));
             }
+            out.push_str(&text);
         }
         out
     }
 
-    /// One reference of a way; `None` for what a collection of .NET consists of.
-    fn hop(&self, reference: &Reference, keys: bool) -> Option<String> {
+    /// One reference of a way, and whether it is one inside a collection; `None` for what a collection of .NET consists of.
+    fn hop(&self, reference: &Reference, keys: bool) -> Option<(String, bool)> {
         let ty = self.rt.type_of(reference.holder)?;
         if ty.is_array() {
-            return Some(self.element(&ty, reference, keys));
+            return Some((self.element(&ty, reference, keys), false));
         }
         let field = self.field_at(&ty, reference)?;
         if self.is_collection(&ty) {
-            return is_link(&field.name).then(|| "[…]".to_owned());
+            let key = || self.number(reference.holder, "_key");
+            let key = keys.then(key).flatten().unwrap_or_else(|| "…".into());
+            return is_link(&field.name).then(|| (format!("[{key}]"), true));
         }
-        Some(format!(".{}", source_name(&field.name)?))
+        Some((format!(".{}", source_name(&field.name)?), false))
+    }
+
+    /// A number in a field of an object, as text.
+    fn number(&self, object: Addr, field: &str) -> Option<String> {
+        match self.rt.object(object)?.field(field) {
+            Value::Signed(n) => Some(n.to_string()),
+            Value::Unsigned(n) => Some(n.to_string()),
+            _ => None,
+        }
     }
 
     fn element(&self, array: &Type, reference: &Reference, keys: bool) -> String {
@@ -54,7 +71,9 @@ impl Analysis<'_, '_> {
         let entry = self.rt.element_type(reference.holder)?;
         let name = self.rt.definition_name(&entry);
         if !name.starts_with("System.Collections.Generic.Dictionary`2") {
-            return (stride == 8).then(|| index.to_string());
+            // buckets and the like are no place that a program names
+            let is_inside = name.starts_with("System.Collections.");
+            return (stride == 8 && !is_inside).then(|| index.to_string());
         }
         let key = self.rt.instance_field(&entry, "key")?;
         let at = reference.holder + ARRAY_HEAD.saturating_add(index.saturating_mul(stride));
@@ -66,7 +85,7 @@ impl Analysis<'_, '_> {
     }
 
     /// The field that a reference of an object stands in; inside of a structure that of the structure.
-    pub(super) fn field_at(&self, ty: &Type, reference: &Reference) -> Option<Field> {
+    pub(crate) fn field_at(&self, ty: &Type, reference: &Reference) -> Option<Field> {
         let offset = reference
             .slot
             .since(reference.holder)?
@@ -83,7 +102,7 @@ impl Analysis<'_, '_> {
     }
 
     /// A static field: `Shop.Program.s_pending`.
-    pub(super) fn static_text(&self, mt: Addr, name: &str) -> String {
+    pub(crate) fn static_text(&self, mt: Addr, name: &str) -> String {
         let class = self.type_name(mt).replace('+', ".");
         format!("{class}.{}", source_name(name).as_deref().unwrap_or(name))
     }
@@ -96,7 +115,7 @@ fn is_link(field: &str) -> bool {
 
 /// What a field is called in the source: the property of a backing field, the variable of a state machine or closure.
 /// `None` for what only the compiler knows.
-pub(super) fn source_name(field: &str) -> Option<String> {
+pub(crate) fn source_name(field: &str) -> Option<String> {
     let property = field
         .strip_prefix('<')
         .and_then(|rest| rest.strip_suffix(">k__BackingField"));

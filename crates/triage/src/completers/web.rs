@@ -80,7 +80,7 @@ impl Web {
             up: FxHashMap::default(),
             stacks: FxHashMap::default(),
             statics: FxHashMap::default(),
-            methods: methods(analysis),
+            methods: methods_by_object(analysis),
             queued: analysis.graph.queues.items().collect(),
             listed: FxHashMap::default(),
             is_cut: false,
@@ -258,7 +258,7 @@ impl Web {
 }
 
 /// The objects that hold the variables of suspended methods.
-fn methods(analysis: &Analysis<'_, '_>) -> FxHashMap<Addr, NodeId> {
+pub(crate) fn methods_by_object(analysis: &Analysis<'_, '_>) -> FxHashMap<Addr, NodeId> {
     let graph = &analysis.graph;
     let mut out = FxHashMap::default();
     for (id, machine) in &graph.machines {

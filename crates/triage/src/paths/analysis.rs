@@ -208,7 +208,7 @@ impl<'r, 'd> Analysis<'r, 'd> {
     /// Whether a root that names something asynchronous is a stack's leftover rather than a reference in use. Stacks name
     /// continuations only while methods suspend and resume, and places inside tasks and delegates only within their own
     /// methods; nothing waits there.
-    fn is_leftover(&self, root: Addr) -> bool {
+    pub(crate) fn is_leftover(&self, root: Addr) -> bool {
         let Some(object) = self.graph.heap.object_at_or_before(root) else {
             return false;
         };

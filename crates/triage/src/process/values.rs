@@ -4,9 +4,6 @@ use super::private::Values;
 use asynctriage_clr::Runtime;
 use asynctriage_dump::Addr;
 
-/// System.Byte among the CorElementTypes.
-const BYTE: u32 = 0x05;
-
 /// A reference in words.
 pub(crate) fn reference_text(rt: &Runtime<'_>, link: Option<Addr>, values: Values) -> String {
     let Some(object) = link else {
@@ -30,7 +27,7 @@ pub(crate) fn primitive_text(
         0x02 => m.u8(at).map(|v| (v != 0).to_string()),
         0x03 => m.u16(at).map(|unit| values.character(unit)),
         0x04 => m.u8(at).map(|v| v.cast_signed().to_string()),
-        BYTE => m.u8(at).map(|v| v.to_string()),
+        0x05 => m.u8(at).map(|v| v.to_string()),
         0x06 => m.u16(at).map(|v| v.cast_signed().to_string()),
         0x07 => m.u16(at).map(|v| v.to_string()),
         0x08 => m.i32(at).map(|v| v.to_string()),
@@ -43,47 +40,9 @@ pub(crate) fn primitive_text(
     text.unwrap_or_else(|| "unreadable".into())
 }
 
-/// An element of an array of structures or numbers, by the name of its type.
-pub(crate) fn element_text(
-    rt: &Runtime<'_>,
-    at: Addr,
-    len: u64,
-    type_name: &str,
-    values: Values,
-) -> String {
-    match element_type(type_name) {
-        // bytes are what texts and keys are made of
-        Some(BYTE) => rt
-            .memory()
-            .u8(at)
-            .map_or_else(|| "unreadable".into(), |b| values.byte(b)),
-        Some(number) => primitive_text(rt, at, number, values),
-        None => structure_text(rt, at, len, values),
-    }
-}
-
 /// A structure that nobody takes apart.
 pub(crate) fn structure_text(rt: &Runtime<'_>, at: Addr, len: u64, values: Values) -> String {
     rt.memory()
         .bytes(at, len.min(32), 32)
         .map_or_else(|| "unreadable".into(), |bytes| values.bytes(&bytes, len))
-}
-
-/// The CorElementType of a type of numbers.
-fn element_type(name: &str) -> Option<u32> {
-    Some(match name {
-        "System.Boolean" => 0x02,
-        "System.Char" => 0x03,
-        "System.SByte" => 0x04,
-        "System.Byte" => BYTE,
-        "System.Int16" => 0x06,
-        "System.UInt16" => 0x07,
-        "System.Int32" => 0x08,
-        "System.UInt32" => 0x09,
-        "System.Int64" => 0x0a,
-        "System.UInt64" => 0x0b,
-        "System.Single" => 0x0c,
-        "System.Double" => 0x0d,
-        _ => return None,
-    })
 }

@@ -85,7 +85,7 @@ fn gc_kind(shape: &HeapShape) -> String {
 }
 
 impl Analysis<'_, '_> {
-    fn report(&self, mut groups: Groups) -> Report {
+    pub(crate) fn report(&self, mut groups: Groups) -> Report {
         let mut gaps: Vec<report::Gap> = Vec::new();
         let absent = self.rt.module_gaps();
         let known = self

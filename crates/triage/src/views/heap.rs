@@ -3,7 +3,8 @@
 use asynctriage_clr::Runtime;
 use asynctriage_report::{Address, HeapReport, TypeRow};
 
-/// Counts objects and bytes by type, most bytes first; `filters` keep the types whose name contains any of them.
+/// Counts objects and bytes by type, most bytes first; `filters` keep the types whose name contains any of them,
+/// in whatever case.
 #[must_use]
 pub fn heap(rt: &Runtime<'_>, filters: &[String], limit: usize) -> HeapReport {
     let heap = rt.walk_heap(&|_| false);
@@ -14,8 +15,10 @@ pub fn heap(rt: &Runtime<'_>, filters: &[String], limit: usize) -> HeapReport {
         count: t.count,
         bytes: t.bytes,
     });
+    let filters: Vec<String> = filters.iter().map(|f| f.to_lowercase()).collect();
+    let is_wanted = |name: &str| filters.iter().any(|f| name.to_lowercase().contains(f));
     let mut rows: Vec<TypeRow> = rows
-        .filter(|r| filters.is_empty() || filters.iter().any(|f| r.name.contains(f)))
+        .filter(|r| filters.is_empty() || is_wanted(&r.name))
         .collect();
     let left_out = rows.len().saturating_sub(limit) as u64;
     rows.truncate(limit);

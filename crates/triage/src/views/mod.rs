@@ -1,14 +1,21 @@
 //! Answers to narrower questions than the whole report.
 
+mod elements;
 mod heap;
 mod object;
+mod objects;
+mod root;
 mod runtimes;
 mod tasks;
+mod why;
 
 pub use heap::heap;
 pub use object::{ObjectOptions, object};
+pub use objects::{objects, texts};
+pub use root::root;
 pub use runtimes::runtimes;
 pub use tasks::{TaskOptions, tasks};
+pub use why::{Subject, why};
 
 use crate::summary::report_gap;
 use asynctriage_clr::Gap;

@@ -1,8 +1,9 @@
 //! One object with its fields, and where they lead.
 
+use super::elements::value_text;
 use crate::paths::Analysis;
 use crate::process::private::Values;
-use crate::process::values::{element_text, primitive_text, reference_text, structure_text};
+use crate::process::values::{primitive_text, reference_text, structure_text};
 use asynctriage_clr::{Field, FieldKind, Place, Runtime};
 use asynctriage_dump::Addr;
 use asynctriage_metadata::names::hoisted_local;
@@ -49,6 +50,7 @@ pub fn object(
         method_table: Some(Address(ty.mt.0)),
         size: rt.object_size(addr, &ty),
         decoded: decoded(analysis, addr, options),
+        elements: super::elements::elements(analysis, addr, options.limit, options.values),
         fields_left_out: total.saturating_sub(rows.len() as u64),
         fields: rows,
         referenced_by: waiters(analysis, addr),
@@ -60,26 +62,17 @@ fn elements(rt: &Runtime<'_>, array: Addr, options: ObjectOptions) -> Vec<FieldR
     let Some((start, stride, len)) = rt.vector(array) else {
         return Vec::new();
     };
-    let element = rt.element_type(array);
-    let is_reference = element.as_ref().is_none_or(|t| !t.is_value_type());
-    let shown = (0..len.min(options.limit as u64)).map(|i| {
+    let found = rt.object(array).and_then(|a| a.items(options.limit));
+    let items = found.map(|f| f.items).unwrap_or_default();
+    let shown = (0..len).zip(items).map(|(i, item)| {
         let at = start.element(i, stride);
-        let link = is_reference
-            .then(|| rt.memory().ptr(at))
-            .flatten()
-            .and_then(Addr::non_null);
+        let link = item.value.as_object();
         FieldRow {
             offset: at.since(array).unwrap_or(0),
             name: format!("[{i}]"),
-            actual_type: link
-                .and_then(|o| rt.type_of(o))
-                .map(|t| rt.name(&t).to_string()),
-            value: match &element {
-                _ if is_reference => reference_text(rt, link, options.values),
-                Some(ty) => element_text(rt, at, stride, &rt.definition_name(ty), options.values),
-                None => structure_text(rt, at, stride, options.values),
-            },
-            link: link.map(|o| Address(o.0)),
+            actual_type: link.map(|o| o.type_name().to_string()),
+            value: value_text(rt, &item.value, options.values),
+            link: link.map(|o| Address(o.address().0)),
             ..FieldRow::default()
         }
     });

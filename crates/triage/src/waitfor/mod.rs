@@ -9,7 +9,7 @@ mod runs;
 mod waits;
 
 pub(crate) use entered::{Holder, Holders};
-pub(crate) use graph::{Knot, Node};
+pub(crate) use graph::{Edge, Knot, Node};
 
 use crate::chains::Groups;
 use crate::leaves::OUTSIDE_CYCLE;
@@ -32,6 +32,16 @@ struct Reader<'a, 'r, 'd> {
     a: &'a Analysis<'r, 'd>,
     hang: &'a Hang,
     holders: &'a Holders,
+}
+
+/// What something waits for directly.
+pub(crate) fn waits_of(
+    a: &Analysis<'_, '_>,
+    hang: &Hang,
+    holders: &Holders,
+    node: Node,
+) -> Vec<(Node, Edge)> {
+    Reader { a, hang, holders }.waits(node).on
 }
 
 impl Deadlocks {
