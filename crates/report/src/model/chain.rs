@@ -20,6 +20,15 @@ pub struct ChainGroup {
     /// Equal for equal chains of any dump of the same program: made of the frames' methods and awaits and the kinds of
     /// leaf and root.
     pub signature: String,
+    /// Equal for the same wait of the same program in any version of the runtime, on any platform and in any of its builds:
+    /// made of the methods of the program and its libraries, without await numbers and generic arguments, and of the kinds of
+    /// leaf and root.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub app_signature: String,
+    /// Whether a method of the program has no name in this dump: `app_signature` then equals those of other dumps of this kind
+    /// only.
+    #[serde(skip_serializing_if = "is_false")]
+    pub names_incomplete: bool,
     /// How many chains there are.
     pub count: u64,
     /// When the oldest of them began, in UTC as RFC 3339.

@@ -10,6 +10,10 @@ pub struct Finding {
     /// Name of the finding within this report, `f1` for the first.
     #[serde(default)]
     pub id: String,
+    /// Equal for the same finding about the same methods of the program in any dump, whatever the counts: made of the kind and
+    /// of the program's innermost methods of its chains, else of the title without its numbers.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub signature: String,
     /// What it is about.
     pub kind: FindingKind,
     /// How much it matters.
@@ -44,6 +48,7 @@ impl Finding {
     pub fn new(kind: FindingKind, severity: Severity, title: impl Into<String>) -> Self {
         Self {
             id: String::new(),
+            signature: String::new(),
             kind,
             severity,
             title: title.into(),

@@ -44,8 +44,8 @@ pub use process::{
     ObjectRef, OutgoingCall, Pool, QueuedKind, QueuedWork, Request, Thread, ThreadFrame,
 };
 pub use report::{
-    Collection, Dump, Gap, Heap, LayoutFact, LeftOut, Rejected, Report, Runtime, SCHEMA_VERSION,
-    Timing, Tool,
+    Collection, Dump, Gap, Heap, LayoutFact, LeftOut, Process, Rejected, Report, Runtime,
+    SCHEMA_VERSION, Timing, Tool,
 };
 pub use root::{GcRootKind, RootHop, RootPath, RootsReport};
 pub use runbook::RunbookPage;

@@ -22,6 +22,9 @@ pub struct Report {
     /// The file.
     #[serde(default)]
     pub dump: Dump,
+    /// The process in it: which program, on which machine.
+    #[serde(default, skip_serializing_if = "Process::is_unknown")]
+    pub process: Process,
     /// The runtime in it.
     #[serde(default)]
     pub runtime: Runtime,
@@ -69,6 +72,7 @@ impl Default for Report {
             schema_version: SCHEMA_VERSION.to_owned(),
             tool: Tool::default(),
             dump: Dump::default(),
+            process: Process::default(),
             runtime: Runtime::default(),
             gaps: Vec::new(),
             heap: Heap::default(),
@@ -131,12 +135,48 @@ pub struct Dump {
     /// When it was taken, in UTC as RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
+    /// Where `time` was read: an ELF core states none, and the newest clock in the process's memory tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_source: Option<String>,
+    /// Whether the dump may have been taken later than `time`.
+    #[serde(skip_serializing_if = "is_false")]
+    pub time_is_floor: bool,
     /// The command line of the process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command_line: Option<String>,
     /// Number of the process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process_id: Option<u64>,
+}
+
+/// Which program the process ran, and where.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Process {
+    /// The file that it was started from, without its folder: `dotnet`, or the program's own host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub executable: Option<String>,
+    /// The assembly with the program's `Main`, by its simple name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entry_assembly: Option<String>,
+    /// Its informational version, as the build wrote it; else the version of the assembly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entry_version: Option<String>,
+    /// Name of the machine, as the environment of the process says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    /// Name of the container or pod, where the environment says that the process runs in one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub container: Option<String>,
+}
+
+impl Process {
+    /// Whether nothing is known of it.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// The .NET runtime of the process.

@@ -13,7 +13,9 @@ pub(super) fn header(page: &mut Page<'_>, report: &Report) {
     about.extend((dump.bytes > 0).then(|| bytes(dump.bytes)));
     about.extend(dump.truncated.then(|| "TRUNCATED".to_owned()));
     about.extend(dump.fault.as_ref().map(|_| "DAMAGED".to_owned()));
-    about.extend(dump.time.as_ref().map(|time| format!("taken {time}")));
+    let floor = if dump.time_is_floor { " or later" } else { "" };
+    let time = dump.time.as_ref();
+    about.extend(time.map(|time| format!("taken {time}{floor}")));
     let path = if dump.path.is_empty() {
         "a dump"
     } else {
@@ -57,6 +59,30 @@ fn runtime(page: &mut Page<'_>, report: &Report) {
         page.span(Role::Dim, about),
     ];
     page.line("", "  ", &spans);
+    program(page, report);
+}
+
+/// Which program, and where.
+fn program(page: &mut Page<'_>, report: &Report) {
+    let process = &report.process;
+    let Some(name) = process
+        .entry_assembly
+        .as_ref()
+        .or(process.executable.as_ref())
+    else {
+        return;
+    };
+    let mut about = String::new();
+    if let Some(version) = &process.entry_version {
+        about.push_str(&format!(" {version}"));
+    }
+    match (&process.container, &process.machine) {
+        (Some(container), _) => about.push_str(&format!("  in container {container}")),
+        (None, Some(machine)) => about.push_str(&format!("  on {machine}")),
+        (None, None) => {}
+    }
+    let spans = [page.span(Role::Strong, name), page.span(Role::Dim, about)];
+    page.line("", "  ", &spans);
 }
 
 /// With `-v`: how the layouts were found, the hash of the file, who wrote the report.
@@ -70,6 +96,13 @@ fn origins(page: &mut Page<'_>, report: &Report) {
         let spans = [
             page.span(Role::Plain, format!("{}: ", fact.what)),
             page.span(Role::Dim, format!("{}{check}", fact.how)),
+        ];
+        page.line("  ", "    ", &spans);
+    }
+    if let Some(source) = &report.dump.time_source {
+        let spans = [
+            page.span(Role::Plain, "time: "),
+            page.span(Role::Dim, source),
         ];
         page.line("  ", "    ", &spans);
     }

@@ -1,5 +1,6 @@
 //! Groups of chains that are alike.
 
+use super::signatures::{self, signature};
 use super::tally::{Note, Tally};
 use crate::paths::{
     Analysis, Folded, Path, Paths, Place, Shape, Step, is_least_await, step_offset,
@@ -279,9 +280,12 @@ impl Analysis<'_, '_> {
             state: VerdictState::Idle,
             why: "framework code that waits for work".into(),
         });
+        let own = signatures::of_chains(&frames, leaf.kind, root.as_ref().map(|r| r.kind));
         ChainGroup {
             id,
             signature,
+            app_signature: own.text,
+            names_incomplete: own.names_incomplete,
             count: group.count,
             retained_bytes: group.keeps,
             frames,
@@ -430,12 +434,4 @@ impl Key {
         }
         out
     }
-}
-
-/// FNV-1a of a key's text: the same chain has the same signature in every dump and on every machine.
-fn signature(text: &str) -> String {
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
-        (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    format!("{hash:016x}")
 }

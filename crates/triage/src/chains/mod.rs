@@ -6,6 +6,7 @@ mod queued;
 mod requests;
 mod roots;
 mod services;
+pub(crate) mod signatures;
 mod tally;
 
 pub(crate) use groups::{Groups, Wanted};

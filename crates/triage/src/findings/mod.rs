@@ -18,7 +18,7 @@ mod pool;
 mod ready;
 mod tasks;
 
-use crate::chains::Groups;
+use crate::chains::{Groups, signatures};
 use crate::paths::{Analysis, Users};
 use crate::threads::{Hang, ThreadFacts};
 use crate::waitfor::Deadlocks;
@@ -66,6 +66,7 @@ pub(crate) fn all(facts: Facts<'_, '_, '_>) -> (Vec<Finding>, Option<Gap>) {
     found.sort_by_key(|f| (std::cmp::Reverse(f.severity), rank(f.kind)));
     for (number, finding) in (1_usize..).zip(&mut found) {
         finding.id = format!("F{number}");
+        finding.signature = signatures::of_finding(finding, &facts.groups.groups);
         finding.evidence.truncate(MAX_EVIDENCE);
     }
     (found, unsaid)
@@ -130,16 +131,12 @@ pub(crate) struct Draft {
 impl Draft {
     pub(crate) fn finish(self) -> Finding {
         Finding {
-            id: String::new(),
-            kind: self.kind,
-            severity: self.severity,
-            title: self.title,
             text: self.text,
             confidence: self.confidence,
             evidence: self.evidence,
-            chains: Vec::new(),
             next_step: Some(self.next.to_owned()),
             runbook: Some(self.runbook.to_owned()),
+            ..Finding::new(self.kind, self.severity, self.title)
         }
     }
 

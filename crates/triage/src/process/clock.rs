@@ -73,6 +73,12 @@ impl Clock {
         }
     }
 
+    /// The moment in milliseconds since 1970.
+    pub(crate) fn unix_ms(&self) -> Option<u64> {
+        let before = DAYS_TO_1970.saturating_mul(86_400 * 1000);
+        self.utc?.checked_div(PER_MS)?.checked_sub(before)
+    }
+
     /// Seconds since a UTC time, as DateTime holds it.
     pub(crate) fn since_utc(&self, start: u64) -> Option<f64> {
         let ms = self.utc?.checked_sub(start & TICKS)?.checked_div(PER_MS)?;

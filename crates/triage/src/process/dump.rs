@@ -1,11 +1,15 @@
 //! What the dump says of itself.
 
+use super::Clock;
 use super::private::Values;
 use asynctriage_dump::{Container, Dump, Os};
 use asynctriage_report as report;
 
 /// The dump file.
-pub(crate) fn facts(dump: &Dump, values: Values) -> report::Dump {
+pub(crate) fn facts(dump: &Dump, clock: &Clock, values: Values) -> report::Dump {
+    let stated = dump.process.taken.map(rfc3339);
+    let is_stated = stated.is_some();
+    let time = stated.or_else(|| clock.unix_ms().map(rfc3339_ms));
     report::Dump {
         format: match dump.container {
             Container::Minidump => report::DumpFormat::Minidump,
@@ -18,7 +22,9 @@ pub(crate) fn facts(dump: &Dump, values: Values) -> report::Dump {
             .and_then(|packed| packed.fault())
             .map(str::to_owned),
         bytes: dump.file_len,
-        time: dump.process.taken.map(rfc3339),
+        time_source: time.as_ref().map(|_| clock.how.to_owned()),
+        time_is_floor: time.is_some() && !is_stated && clock.is_floor,
+        time,
         command_line: dump
             .process
             .arguments
@@ -55,6 +61,12 @@ pub(crate) fn rfc3339(seconds: u64) -> String {
     )
 }
 
+/// The same with milliseconds, from those since 1970.
+pub(crate) fn rfc3339_ms(ms: u64) -> String {
+    let whole = rfc3339(ms / 1000);
+    format!("{}.{:03}Z", whole.trim_end_matches('Z'), ms % 1000)
+}
+
 /// Year, month and day of a day since 1970-01-01. Years begin in March, so that the leap day comes last.
 fn civil(days: u64) -> (u64, u64, u64) {
     // 719,468 days lie between 0000-03-01 and 1970-01-01; 146,097 days make 400 years
@@ -87,7 +99,7 @@ fn civil(days: u64) -> (u64, u64, u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::rfc3339;
+    use super::{rfc3339, rfc3339_ms};
 
     #[test]
     fn days_are_counted_through_leap_years() {
@@ -96,5 +108,6 @@ mod tests {
         assert_eq!(rfc3339(951_782_400), "2000-02-29T00:00:00Z");
         assert_eq!(rfc3339(1_795_967_142), "2026-11-29T15:45:42Z");
         assert_eq!(rfc3339(4_107_542_400), "2100-03-01T00:00:00Z");
+        assert_eq!(rfc3339_ms(951_782_400_007), "2000-02-29T00:00:00.007Z");
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod clock;
 pub(crate) mod context;
 pub(crate) mod dump;
+pub(crate) mod identity;
 pub(crate) mod names;
 pub(crate) mod private;
 pub(crate) mod sockets;

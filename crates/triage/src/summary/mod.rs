@@ -8,7 +8,7 @@ use crate::chains::{Groups, Wanted};
 use crate::findings;
 use crate::options::Options;
 use crate::paths::{Analysis, Users};
-use crate::process::dump;
+use crate::process::{dump, identity};
 use crate::waitfor::Deadlocks;
 use asynctriage_async_graph::Class;
 use asynctriage_clr::{Gap as ClrGap, HeapShape, Runtime, RuntimeError};
@@ -131,7 +131,8 @@ impl Analysis<'_, '_> {
             gaps.push(report_gap(gaps.len(), &gap));
         }
         Report {
-            dump: dump::facts(self.rt.dump(), self.values),
+            dump: dump::facts(self.rt.dump(), &self.clock, self.values),
+            process: identity::read(self.rt),
             runtime: self.runtime_facts(),
             heap: self.heap_facts(),
             threads: rows::threads(facts),

@@ -248,6 +248,8 @@ fn pool_waiters() -> ChainGroup {
     ChainGroup {
         id: "c1".into(),
         signature: "a1b2".into(),
+        app_signature: String::new(),
+        names_incomplete: false,
         count: 20,
         first_seen: Some("2026-11-29T18:13:04Z".into()),
         waiting_seconds: Some(Waiting {
