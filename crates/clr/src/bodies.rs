@@ -5,6 +5,7 @@ use crate::types::Type;
 use asynctriage_dump::{Addr, Memory};
 use asynctriage_image::pe::{CodeView, PeImage};
 use asynctriage_metadata::{Metadata, Source, il};
+use std::sync::Arc;
 
 /// The longest method body that is read.
 const MAX_IL: u64 = 1 << 20;
@@ -19,8 +20,24 @@ impl Runtime<'_> {
     #[must_use]
     pub fn method_il(&self, module: Addr, rid: u32) -> Option<Vec<u8>> {
         let known = self.module(module);
-        let image = self.module_image(module)?;
+        let Some(image) = self.image_of_code(module) else {
+            let body = self.emitted_body(module, rid)?;
+            return body_il(self.memory, body);
+        };
         method_il(self.memory, &image, known.metadata.as_ref()?, rid)
+    }
+
+    /// The image of a module, read once.
+    fn image_of_code(&self, module: Addr) -> Option<Arc<PeImage>> {
+        let known = &self.code.images;
+        if let Some(image) = known.read().ok().and_then(|k| k.get(&module).cloned()) {
+            return image;
+        }
+        let image = self.module_image(module).map(Arc::new);
+        if let Ok(mut known) = known.write() {
+            known.insert(module, image.clone());
+        }
+        image
     }
 
     /// The IL of a method with its exception handlers.
@@ -126,7 +143,11 @@ pub(crate) fn method_il<S: Source>(
     rid: u32,
 ) -> Option<Vec<u8>> {
     let rva = metadata.method(rid)?.rva;
-    let body = image.rva_to_addr(Some(rva).filter(|r| *r != 0)?)?;
+    body_il(memory, image.rva_to_addr(Some(rva).filter(|r| *r != 0)?)?)
+}
+
+/// The IL of the body at an address.
+fn body_il(memory: &dyn Memory, body: Addr) -> Option<Vec<u8>> {
     let head: Vec<u8> = (0..il::BODY_HEADER as u64)
         .map_while(|i| memory.u8(body + i))
         .collect();

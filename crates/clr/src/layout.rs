@@ -241,8 +241,10 @@ layouts! {
     ModuleLayout = "Module" {
         pe_assembly = "PEAssembly", type_map = "TypeDefToMethodTableMap"; local_module = "DomainLocalModule",
         method_map = "MethodDefToDescMap", field_map = "FieldDefToDescMap",
-        emitted = "DynamicMetadata", emitted_buffer = "DynamicMetadataBuffer"
+        type_ref_map = "TypeRefToMethodTableMap",
+        emitted = "DynamicMetadata", emitted_buffer = "DynamicMetadataBuffer", emitted_code = "DynamicILBlobTable"
     }
+    EmittedCodeLayout = "DynamicILBlobTable" { ; table = "Table", count = "TableSize", size = "Size", token = "EntryMethodToken", code = "EntryIL" }
     LookupMapLayout = "ModuleLookupMap" { next = "Next", table = "TableData", count = "Count", flags = "SupportedFlagsMask" }
     PeAssemblyLayout = "PEAssembly" { image = "PEImage" }
     PeImageLayout = "PEImage" { loaded = "LoadedImageLayout"; flat = "FlatImageLayout", path = "Path" }
@@ -289,6 +291,7 @@ pub(crate) struct Offsets {
     pub(crate) field_desc: FieldDescLayout,
     pub(crate) generics: GenericsLayout,
     pub(crate) module: ModuleLayout,
+    pub(crate) emitted_code: EmittedCodeLayout,
     pub(crate) lookup_map: LookupMapLayout,
     pub(crate) pe_assembly: PeAssemblyLayout,
     pub(crate) pe_image: PeImageLayout,
@@ -322,6 +325,7 @@ impl Offsets {
             field_desc: FieldDescLayout::resolve(layout)?,
             generics: GenericsLayout::resolve(layout)?,
             module: ModuleLayout::resolve(layout)?,
+            emitted_code: EmittedCodeLayout::resolve(layout)?,
             lookup_map: LookupMapLayout::resolve(layout)?,
             pe_assembly: PeAssemblyLayout::resolve(layout)?,
             pe_image: PeImageLayout::resolve(layout)?,

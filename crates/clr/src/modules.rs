@@ -259,8 +259,13 @@ impl<'d> Runtime<'d> {
     /// The MethodTable of a type of a module by the row of its definition; `None` when the process never loaded it.
     #[must_use]
     pub fn loaded_type(&self, module: Addr, rid: u32) -> Option<Addr> {
+        self.mapped(module + self.offsets.module.type_map, rid)
+    }
+
+    /// What a map of a module has for a row.
+    pub(crate) fn mapped(&self, map: Addr, rid: u32) -> Option<Addr> {
         let (m, o) = (self.memory, &self.offsets.lookup_map);
-        let (mut map, mut index) = (module + self.offsets.module.type_map, u64::from(rid));
+        let (mut map, mut index) = (map, u64::from(rid));
         for _ in 0..MAX_MAPS {
             let count = u64::from(m.u32(map + o.count)?);
             if let Some(rest) = index.checked_sub(count) {

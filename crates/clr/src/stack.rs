@@ -43,6 +43,8 @@ pub enum FrameSource {
     FramePointer,
     /// A word of the stack that is a return address; it may be left over from a call that has returned.
     StackScan,
+    /// The IL of the frame around it, as [`Runtime::inlined`] says: it has no frame of its own.
+    Inlined,
 }
 
 /// A managed frame of a thread's stack.
@@ -90,6 +92,18 @@ pub struct Stack {
 }
 
 impl Stack {
+    /// A frame, and the one that it has called.
+    pub(crate) fn pair(&self, frame: usize) -> Option<(&StackFrame, &StackFrame)> {
+        let below = self.frames.get(frame.checked_sub(1)?)?;
+        Some((self.frames.get(frame)?, below))
+    }
+
+    /// Whether native code stands between a frame and the managed one below it.
+    pub(crate) fn has_native(&self, frame: usize) -> bool {
+        let behind = self.native.partition_point(|n| n.below < frame);
+        self.native.get(behind).is_some_and(|n| n.below == frame)
+    }
+
     fn add(&mut self, step: &Step) {
         match exact(step) {
             Some(frame) => self.frames.push(frame),

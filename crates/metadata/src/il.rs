@@ -7,6 +7,7 @@ mod flow;
 mod handlers;
 mod members;
 mod receivers;
+mod targets;
 #[cfg(test)]
 mod tests;
 
@@ -14,6 +15,7 @@ pub use awaits::AwaitSite;
 pub use entered::{Entered, Form, Place, Root};
 pub use handlers::{Body, Handler, HandlerKind, handlers, has_sections, section_extent};
 pub use receivers::{CallSite, Receiver};
+pub use targets::{Call, CallForm, Named, all_calls};
 
 use flow::CallShape;
 

@@ -53,6 +53,24 @@ impl Method {
     pub const fn is_static(&self) -> bool {
         self.flags & 0x10 != 0
     }
+
+    /// Whether a call may lead to a method that overrides it.
+    #[must_use]
+    pub const fn is_overridable(&self) -> bool {
+        self.flags & 0x40 != 0 && self.flags & 0x20 == 0
+    }
+
+    /// Whether the JIT must not put its code into a caller's.
+    #[must_use]
+    pub const fn is_never_inlined(&self) -> bool {
+        self.impl_flags & 0x8 != 0
+    }
+
+    /// Whether the runtime takes its object's lock around it.
+    #[must_use]
+    pub const fn is_synchronized(&self) -> bool {
+        self.impl_flags & 0x20 != 0
+    }
 }
 
 /// A generic parameter of a type or of a method.

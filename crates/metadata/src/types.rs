@@ -39,6 +39,12 @@ impl TypeDef {
     pub const fn is_nested(&self) -> bool {
         self.flags & VISIBILITY > 1
     }
+
+    /// Whether no type derives from it.
+    #[must_use]
+    pub const fn is_sealed(&self) -> bool {
+        self.flags & 0x100 != 0
+    }
 }
 
 /// Namespace and names of a type, outermost first, as they stand in metadata.

@@ -37,7 +37,7 @@ pub enum MethodKind {
 /// A method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MethodRef {
-    /// Its MethodDesc.
+    /// Its MethodDesc; null for a method that is known by its definition alone.
     pub desc: Addr,
     /// MethodTable of its type: exact, or that of the canonical form where code is shared among reference types.
     pub owner: Addr,
@@ -117,6 +117,9 @@ impl Runtime<'_> {
     /// machine's MoveNext it is the method in the source.
     #[must_use]
     pub fn method_name(&self, method: &MethodRef) -> Arc<str> {
+        if method.desc.is_null() {
+            return self.make_method_name(method).into();
+        }
         let known = &self.code.names;
         if let Some(name) = known.read().ok().and_then(|k| k.get(&method.desc).cloned()) {
             return name;
@@ -150,8 +153,11 @@ impl Runtime<'_> {
         // arrays have methods of the runtime's own, without rows
         let path = metadata.type_path(metadata.method_owner(method.rid)?)?;
         let simple = |handle: &Addr| simple_type_name(&self.handle_name(*handle));
-        let owner = self.ty(method.owner)?;
-        let args: Vec<String> = self.type_args(&owner).iter().map(simple).collect();
+        let owner = self.ty(method.owner);
+        let args = owner
+            .map(|owner| self.type_args(&owner))
+            .unwrap_or_default();
+        let args: Vec<String> = args.iter().map(simple).collect();
         let own: Vec<String> = self.method_args(method).iter().map(simple).collect();
         let around = metadata.params_around_local(Token::new(Table::MethodDef, method.rid));
         let text = names::method_around(&path, &args, &definition.name, &own, around);

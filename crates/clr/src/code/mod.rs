@@ -1,11 +1,13 @@
 //! From a code address to its method: code ranges, compiled code of the JIT, ReadyToRun images, MethodDescs.
 
+mod calls;
 mod debug_info;
 mod dynamic;
 mod entry_points;
 mod exact;
 mod functions;
 mod image_points;
+mod inlined;
 mod known_points;
 mod lambdas;
 mod method;
@@ -26,7 +28,7 @@ pub use range::{Code, CodeKind};
 pub use resume::{NamedBy, ResumePoint};
 
 use asynctriage_dump::Addr;
-use asynctriage_image::pe::FunctionTable;
+use asynctriage_image::pe::{FunctionTable, PeImage};
 use entry_points::EntryPoints;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, RwLock};
@@ -46,4 +48,9 @@ pub(crate) struct CodeCache {
     points: RwLock<FxHashMap<Addr, Arc<ResumePoint>>>,
     /// By module.
     lambdas: RwLock<FxHashMap<Addr, Arc<lambdas::Lambdas>>>,
+    /// By method; `None` for methods without IL.
+    calls: RwLock<FxHashMap<calls::Place, Option<Arc<[calls::Called]>>>>,
+    inlined: RwLock<inlined::Known>,
+    /// By module.
+    pub(crate) images: RwLock<FxHashMap<Addr, Option<Arc<PeImage>>>>,
 }

@@ -8,6 +8,7 @@ use super::debug_info::{packed_bounds, readable};
 use super::range::{Code, CodeKind};
 use crate::runtime::Runtime;
 use asynctriage_dump::{Addr, Memory};
+use std::ops::Range;
 
 /// The byte of flags, and two sizes of at most eleven nibbles each.
 const MAX_HEAD: u64 = 16;
@@ -20,17 +21,22 @@ impl Runtime<'_> {
     /// info.
     #[must_use]
     pub fn il_offset(&self, ip: Addr) -> Option<u32> {
+        let (native, bounds) = self.bounds_around(ip)?;
+        il_at(native, &bounds)
+    }
+
+    /// The IL offsets of the statement that an instruction belongs to: up to the next one that the debug info tells.
+    pub(super) fn statement(&self, ip: Addr) -> Option<Range<u32>> {
+        let (native, bounds) = self.bounds_around(ip)?;
+        let begin = il_at(native, &bounds)?;
+        let behind = bounds.iter().filter_map(|b| b.il).filter(|il| *il > begin);
+        Some(begin..behind.min().unwrap_or(u32::MAX))
+    }
+
+    fn bounds_around(&self, ip: Addr) -> Option<(u32, Vec<Bound>)> {
         let code = self.code_at(ip)?;
         let native = u32::try_from(ip.since(code.start)?).ok()?;
-        let bounds = self.bounds(&code)?;
-        let mut before = bounds.iter().filter(|b| b.native <= native);
-        let mut nearest = before.next()?;
-        for bound in before.filter(|b| b.il.is_some()) {
-            if bound.native >= nearest.native {
-                nearest = bound;
-            }
-        }
-        nearest.il
+        Some((native, self.bounds(&code)?))
     }
 
     fn bounds(&self, code: &Code) -> Option<Vec<Bound>> {
@@ -46,6 +52,17 @@ impl Runtime<'_> {
         let at = self.memory.ptr(info)?.non_null()?;
         older_bounds(self.memory, at, major >= 10)
     }
+}
+
+fn il_at(native: u32, bounds: &[Bound]) -> Option<u32> {
+    let mut before = bounds.iter().filter(|b| b.native <= native);
+    let mut nearest = before.next()?;
+    for bound in before.filter(|b| b.il.is_some()) {
+        if bound.native >= nearest.native {
+            nearest = bound;
+        }
+    }
+    nearest.il
 }
 
 fn older_bounds(memory: &dyn Memory, at: Addr, packed: bool) -> Option<Vec<Bound>> {

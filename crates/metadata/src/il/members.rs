@@ -17,7 +17,7 @@ const AWAITABLES: [&str; 2] = ["System.Threading.Tasks", "System.Runtime.Compile
 
 impl<S: Source> Metadata<S> {
     /// The method behind an instantiation.
-    fn generic_definition(&self, method: Token) -> Option<Token> {
+    pub(super) fn generic_definition(&self, method: Token) -> Option<Token> {
         if method.table()? != Table::MethodSpec {
             return Some(method);
         }

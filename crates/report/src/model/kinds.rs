@@ -298,6 +298,10 @@ words! {
         Chained = "chained",
         /// A return address that stands on the stack: the method runs, or has returned since.
         Possible = "possible",
+        /// It has no frame of its own: the JIT put its code into its caller's, the next frame, or it ended with a call of
+        /// the frame before it. The IL says so: of what the caller calls where it stands, this method alone calls that
+        /// frame's, itself or through others of this standing. Its address is that of its caller.
+        Inlined = "inlined",
     }
 }
 

@@ -65,7 +65,7 @@ pub struct ThreadFrame {
     /// Whether the method is code of .NET rather than of the program or of its libraries.
     #[serde(skip_serializing_if = "is_false")]
     pub is_framework: bool,
-    /// How the frame was found, when that leaves a doubt.
+    /// How the frame was found, when that leaves a doubt, and of methods without a frame of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<String>,
 }

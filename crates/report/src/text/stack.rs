@@ -106,10 +106,10 @@ fn frame(page: &mut Page<'_>, frame: &ThreadFrame) {
         .address
         .filter(|_| page.verbose())
         .map(|a| format!("  {a}"));
-    let standing = if frame.standing == Some(FrameStanding::Possible) {
-        "  possible"
-    } else {
-        ""
+    let standing = match frame.standing {
+        Some(FrameStanding::Possible) => "  possible",
+        Some(FrameStanding::Inlined) => "  inlined",
+        _ => "",
     };
     let notes = format!(
         "{standing}{}{}",

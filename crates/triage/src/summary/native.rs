@@ -14,9 +14,14 @@ impl Analysis<'_, '_> {
             };
             let mut native = self.rt.native_frames(thread).into_iter().peekable();
             let managed = std::mem::take(&mut row.frames);
-            for (below, frame) in managed.into_iter().enumerate() {
+            let mut below = 0_usize;
+            for frame in managed {
                 while let Some((_, frame)) = native.next_if(|(b, _)| *b <= below) {
                     row.frames.push(native_frame(frame));
+                }
+                // native frames are counted between those that stand on the stack
+                if frame.standing != Some(FrameStanding::Inlined) {
+                    below = below.saturating_add(1);
                 }
                 row.frames.push(frame);
             }

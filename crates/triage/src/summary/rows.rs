@@ -146,8 +146,17 @@ fn thread_frame(facts: Facts<'_, '_, '_>, method: &StackMethod) -> ThreadFrame {
         module: Some(facts.a.rt.module(frame.method.module).name.clone()),
         standing: Some(standing(frame.source)),
         is_framework: method.owner.is_framework(),
-        evidence: (frame.source == FrameSource::StackScan)
-            .then(|| format!("a return address at {}; it may be left over", frame.slot)),
+        evidence: match frame.source {
+            FrameSource::StackScan => Some(format!(
+                "a return address at {}; it may be left over",
+                frame.slot
+            )),
+            FrameSource::Inlined => Some(
+                "no frame of its own: of what the caller's IL calls at its return address, this alone calls the frame below"
+                    .to_owned(),
+            ),
+            _ => None,
+        },
         ..ThreadFrame::default()
     }
 }
@@ -176,6 +185,7 @@ fn standing(source: FrameSource) -> FrameStanding {
         }
         FrameSource::FramePointer => FrameStanding::Chained,
         FrameSource::StackScan => FrameStanding::Possible,
+        FrameSource::Inlined => FrameStanding::Inlined,
     }
 }
 

@@ -233,18 +233,7 @@ impl Hang {
 
 impl Stacks<'_, '_> {
     fn thread_facts(&self, thread: &Thread, holds: Vec<Lock>, entered: &RwLocks) -> ThreadFacts {
-        let frames: Vec<_> = self
-            .rt
-            .stack(thread)
-            .frames
-            .iter()
-            .map(|frame| {
-                let frame = *frame;
-                let name = self.rt.method_name(&frame.method);
-                let owner = Owner::of(&self.rt.module(frame.method.module), &name);
-                StackMethod { frame, name, owner }
-            })
-            .collect();
+        let frames = self.frames_of(thread);
         let on_stack = self.threads.on_stack_of(thread);
         let block = self.rt.blocked_on(thread);
         let mut facts = ThreadFacts {
@@ -257,6 +246,29 @@ impl Stacks<'_, '_> {
         };
         facts.wait = self.wait_of(&facts, &on_stack, entered);
         facts
+    }
+
+    /// The frames of a thread, with the methods that have none of their own before those that they stand in.
+    fn frames_of(&self, thread: &Thread) -> Vec<StackMethod> {
+        let stack = self.rt.stack(thread);
+        let method = |frame: StackFrame| {
+            let name = self.rt.method_name(&frame.method);
+            let owner = Owner::of(&self.rt.module(frame.method.module), &name);
+            StackMethod { frame, name, owner }
+        };
+        let mut frames = Vec::with_capacity(stack.frames.len());
+        for (index, frame) in stack.frames.iter().enumerate() {
+            let inlined = self.rt.inlined(&stack, index);
+            frames.extend(inlined.iter().map(|inlined| {
+                method(StackFrame {
+                    method: *inlined,
+                    source: FrameSource::Inlined,
+                    ..*frame
+                })
+            }));
+            frames.push(method(*frame));
+        }
+        frames
     }
 
     fn request_on_stack(&self, on_stack: &[Addr]) -> Option<RequestFacts> {

@@ -177,6 +177,10 @@ impl Search<'_, '_, '_> {
         let mut below = thread.thread.stack.map_or(Addr::NULL, |(start, _)| start);
         for (index, at) in thread.frames.iter().take(MAX_FRAMES).enumerate() {
             let (frame, name) = (&at.frame, &at.name);
+            // its place in its IL is not known; the frame that it stands in follows
+            if frame.source == FrameSource::Inlined {
+                continue;
+            }
             let next = thread.frames.get(index.saturating_add(1));
             let end = next.map(|f| f.frame.slot).and_then(Addr::non_null);
             let rid = frame.method.rid;
