@@ -12,7 +12,7 @@ mod targets;
 mod tests;
 
 pub use awaits::AwaitSite;
-pub use entered::{Entered, Form, Place, Root};
+pub use entered::{Entered, Form, Place, PlacedCall, Root};
 pub use handlers::{Body, Handler, HandlerKind, handlers, has_sections, section_extent};
 pub use receivers::{CallSite, Receiver};
 pub use targets::{Call, CallForm, Named, all_calls};
@@ -59,6 +59,15 @@ pub fn calls(code: &[u8]) -> impl Iterator<Item = (u32, Token)> {
         let token = i.token()?;
         matches!(i.opcode, CALL | CALLVIRT).then_some((i.at, token))
     })
+}
+
+/// Whether code behind `from` can come to `to`: it stands further down, or a branch leads back to before it.
+#[must_use]
+pub fn may_come_to(code: &[u8], from: u32, to: u32) -> bool {
+    let leads_back = |i: &Instruction<'_>| {
+        effect::is_branch(i.opcode) && i.at >= from && i.target().is_some_and(|target| target <= to)
+    };
+    from < to || instructions(code).any(|i| leads_back(&i))
 }
 
 /// How a call changes the stack, by the signature of what is called.

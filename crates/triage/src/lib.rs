@@ -15,6 +15,7 @@
 mod chains;
 mod completers;
 mod findings;
+mod holders;
 mod leaves;
 mod libraries;
 mod lines;

@@ -17,6 +17,7 @@ const ORDER: &[&str] = &[
     "paths",
     "leaves",
     "chains",
+    "holders",
     "completers",
     "waitfor",
     "findings",

@@ -1,6 +1,7 @@
 //! What the calls of a method are made on: which variable holds the object that a method sets, releases or waits for.
 
 use super::flow::{CallShape, Context, Origin, Value, follow};
+use super::instructions;
 use crate::metadata::Metadata;
 use crate::source::Source;
 use crate::table::Table;
@@ -53,6 +54,16 @@ impl<S: Source> Metadata<S> {
         };
         follow(code, &mut search);
         search.out
+    }
+}
+
+impl<S: Source> Metadata<S> {
+    /// Whether code reads a field with one of these names, as they stand in metadata.
+    #[must_use]
+    pub fn reads_field(&self, code: &[u8], is_wanted: impl Fn(&str) -> bool) -> bool {
+        let fields = instructions(code).filter(|i| matches!(i.opcode, 0x7b | 0x7c | 0x7e | 0x7f));
+        let mut names = fields.filter_map(|i| self.field_name_of(i.token()?));
+        names.any(|name| is_wanted(&name))
     }
 }
 
@@ -192,6 +203,8 @@ mod tests {
             ]
         );
         assert!(sites.iter().all(|s| s.class == "Threading.Source"));
+        assert!(sample().reads_field(&code, |name| name == "_done"));
+        assert!(!sample().reads_field(&code, |name| name == "_other"));
         assert_eq!(sites.first().map(|s| s.il_offset), Some(6));
     }
 

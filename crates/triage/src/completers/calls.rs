@@ -1,8 +1,8 @@
 //! Which calls of a method complete what others wait for, by its IL.
 
-use crate::paths::{Analysis, Step};
+use asynctriage_clr::Runtime;
 use asynctriage_dump::Addr;
-use asynctriage_metadata::il::{CallSite, Receiver};
+use asynctriage_metadata::il::{CallSite, Form, Place, PlacedCall, Receiver, may_come_to};
 use asynctriage_metadata::names::hoisted_local;
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 /// How a thing that is waited for is completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum By {
+pub(crate) enum By {
     /// A TaskCompletionSource, or the core of a value-task source.
     Result,
     /// A semaphore.
@@ -44,89 +44,127 @@ impl By {
     }
 }
 
-/// A call that completes something, and how well it fits.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Completion {
-    /// The called method, `SetResult`.
-    pub(super) method: String,
-    /// The type that the call names.
-    pub(super) class: String,
-    /// The field, variable or argument that it is called on.
-    pub(super) receiver: Receiver,
+impl By {
+    /// Whether a call completes such a thing; who enters the semaphore that it leaves completes it only while inside.
+    pub(super) fn may_be_done_by(self, site: &Site) -> bool {
+        self.is_done_by(&site.call) && !site.is_entered
+    }
 }
 
-/// By module and row of the method.
-type Known = FxHashMap<(Addr, u32), Rc<[CallSite]>>;
+/// A call that completes something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Site {
+    /// The called method, the type that the call names, and what it is called on.
+    pub(super) call: CallSite,
+    /// Where the code takes the object from, as far as it tells.
+    pub(super) place: Option<Place>,
+    /// Where that variable was taken from, when it is a local one.
+    pub(super) from: Option<Place>,
+    /// Whether the method waits for the same semaphore: then only who is inside completes it.
+    pub(super) is_entered: bool,
+}
+
+/// A method of a module, by the row of its definition.
+pub(super) type Method = (Addr, u32);
+
+type Behind = FxHashMap<(Method, u32), Rc<[Site]>>;
 
 /// Calls of methods that complete things, each method looked at once.
 #[derive(Default)]
 pub(super) struct Calls {
-    known: RefCell<Known>,
+    known: RefCell<FxHashMap<Method, Rc<[Site]>>>,
+    /// By method and offset.
+    behind: RefCell<Behind>,
 }
 
 impl Calls {
     /// The completing calls of a method, in the order of its code; empty when its IL is not in the dump.
-    fn of(&self, analysis: &Analysis<'_, '_>, module: Addr, method: u32) -> Rc<[CallSite]> {
-        if let Some(known) = self.known.borrow().get(&(module, method)) {
+    pub(super) fn of(&self, rt: &Runtime<'_>, method: Method, form: Form) -> Rc<[Site]> {
+        if let Some(known) = self.known.borrow().get(&method) {
             return Rc::clone(known);
         }
-        let code = analysis.rt.method_il(module, method);
-        let of = analysis.rt.module(module);
-        let wanted = |name: &str| RESULT.contains(&name) || name == RELEASE;
-        let sites = of.metadata.as_ref().zip(code);
-        let sites: Rc<[CallSite]> = sites
-            .map(|(metadata, code)| metadata.call_sites(&code, wanted))
-            .unwrap_or_default()
-            .into();
-        self.known
-            .borrow_mut()
-            .insert((module, method), Rc::clone(&sites));
+        let sites: Rc<[Site]> = read(rt, method, form).unwrap_or_default().into();
+        let mut known = self.known.borrow_mut();
+        known.insert(method, Rc::clone(&sites));
         sites
     }
 
-    /// What a suspended method does behind the await that it stands at.
-    pub(super) fn behind_await(
+    /// The same of what may run after the instruction at an offset.
+    pub(super) fn behind(
         &self,
-        analysis: &Analysis<'_, '_>,
-        step: Step<'_>,
-        by: By,
-    ) -> Vec<Completion> {
-        let method = match step.frame {
-            Some(frame) => frame.point.method.map(|m| (m.module, m.rid)),
-            None => analysis.graph.machines.get(&step.node).and_then(|m| {
-                let (module, ty) = (m.place.ty.module, m.place.ty.rid);
-                Some((module, analysis.rt.move_next(module, ty)?))
-            }),
-        };
-        let (Some((module, method)), Some(offset)) = (method, analysis.step_spot(step).il_offset)
-        else {
-            return Vec::new();
-        };
-        let sites = self.of(analysis, module, method);
-        let behind = sites.iter().filter(|s| s.il_offset > offset);
-        completions(behind, by)
-    }
-
-    /// What a method does anywhere in its code.
-    pub(super) fn anywhere(
-        &self,
-        analysis: &Analysis<'_, '_>,
-        module: Addr,
-        method: u32,
-        by: By,
-    ) -> Vec<Completion> {
-        completions(self.of(analysis, module, method).iter(), by)
+        rt: &Runtime<'_>,
+        method: Method,
+        form: Form,
+        at: u32,
+    ) -> Rc<[Site]> {
+        if let Some(known) = self.behind.borrow().get(&(method, at)) {
+            return Rc::clone(known);
+        }
+        let all = self.of(rt, method, form);
+        let code = (!all.is_empty())
+            .then(|| rt.method_il(method.0, method.1))
+            .flatten()
+            .unwrap_or_default();
+        let behind = all
+            .iter()
+            .filter(|s| may_come_to(&code, at, s.call.il_offset))
+            .cloned();
+        let behind: Rc<[Site]> = behind.collect();
+        let mut known = self.behind.borrow_mut();
+        known.insert((method, at), Rc::clone(&behind));
+        behind
     }
 }
 
-fn completions<'s>(sites: impl Iterator<Item = &'s CallSite>, by: By) -> Vec<Completion> {
-    let done = sites.filter(|s| by.is_done_by(s));
-    let of = |s: &CallSite| Completion {
-        method: s.name.clone(),
-        class: s.class.clone(),
-        receiver: s.receiver.clone(),
+/// How methods enter semaphores.
+const ENTER: [&str; 2] = ["Wait", "WaitAsync"];
+
+fn is_completing(name: &str) -> bool {
+    RESULT.contains(&name) || name == RELEASE
+}
+
+fn read(rt: &Runtime<'_>, (module, rid): Method, form: Form) -> Option<Vec<Site>> {
+    let of = rt.module(module);
+    let metadata = of.metadata.as_ref()?;
+    let code = rt.method_il(module, rid)?;
+    let is_wanted = |name: &str| is_completing(name) || ENTER.contains(&name);
+    let calls = metadata.call_sites(&code, is_wanted);
+    if !calls.iter().any(|c| is_completing(&c.name)) {
+        return None;
+    }
+    let body = rt.method_body(module, rid)?;
+    let placed = metadata.placed_calls(&body, form, &is_wanted);
+    let place = |call: &CallSite| placed.iter().find(|p| p.il_offset == call.il_offset);
+    let (enters, completes): (Vec<_>, Vec<_>) = calls
+        .into_iter()
+        .partition(|c| ENTER.contains(&c.name.as_str()));
+    let enters: Vec<_> = enters.iter().filter(|c| c.class == SEMAPHORE).collect();
+    let is_entered = |call: &CallSite| {
+        call.name == RELEASE && enters.iter().any(|e| may_be_one(e, call, &place))
     };
-    done.map(of).collect()
+    let site = |call: CallSite| Site {
+        place: place(&call).and_then(|p| p.place.clone()),
+        from: place(&call).and_then(|p| p.from.clone()),
+        is_entered: is_entered(&call),
+        call,
+    };
+    Some(completes.into_iter().map(site).collect())
+}
+
+/// Whether two calls may be made on the same object: the code takes them from one place, or does not tell.
+fn may_be_one<'p>(
+    a: &CallSite,
+    b: &CallSite,
+    place: &impl Fn(&CallSite) -> Option<&'p PlacedCall>,
+) -> bool {
+    let known = |c: &CallSite| place(c).and_then(|p| p.place.as_ref());
+    match (known(a), known(b)) {
+        (Some(a), Some(b)) => a == b,
+        _ => match (&a.receiver, &b.receiver) {
+            (Receiver::Field(a), Receiver::Field(b)) => a == b,
+            _ => true,
+        },
+    }
 }
 
 #[cfg(test)]

@@ -57,6 +57,14 @@ pub(super) struct Way {
     pub(super) references: Vec<Reference>,
 }
 
+/// The ways to one object.
+#[derive(Clone, Debug)]
+pub(super) struct Ways {
+    pub(super) all: Vec<Way>,
+    /// Whether there may be more.
+    pub(super) is_cut: bool,
+}
+
 /// What is known of who refers to what.
 pub(super) struct Web {
     /// By target.
@@ -69,8 +77,8 @@ pub(super) struct Web {
     queued: FxHashSet<Addr>,
     /// Timers and registrations.
     listed: FxHashMap<Addr, End>,
-    /// Whether some references were passed over for their number.
-    pub(super) is_cut: bool,
+    /// Objects of which not all references to them are known.
+    cut: FxHashSet<Addr>,
 }
 
 impl Web {
@@ -83,7 +91,7 @@ impl Web {
             methods: methods_by_object(analysis),
             queued: analysis.graph.queues.items().collect(),
             listed: FxHashMap::default(),
-            is_cut: false,
+            cut: FxHashSet::default(),
         };
         web.climb(analysis, targets);
         web.add_stacks(analysis, targets);
@@ -102,12 +110,15 @@ impl Web {
             if next.is_empty() {
                 return;
             }
-            let found = rt.referrers(heap, next.drain(..), MAX_REFERENCES);
-            self.is_cut |= found.is_cut;
+            let found = rt.referrers(heap, next.iter().copied(), MAX_REFERENCES);
+            if found.is_cut {
+                self.cut.extend(&next);
+            }
+            next.clear();
             for reference in found.references {
                 let to = self.up.entry(reference.target).or_default();
                 if to.len() >= MAX_NAMED_BY {
-                    self.is_cut = true;
+                    self.cut.insert(reference.target);
                     continue;
                 }
                 to.push(reference);
@@ -117,7 +128,7 @@ impl Web {
                 }
             }
         }
-        self.is_cut |= !next.is_empty();
+        self.cut.extend(next);
     }
 
     /// Whether a way need not be followed beyond the holder of a reference.
@@ -172,12 +183,14 @@ impl Web {
     }
 
     /// The shortest ways to an object, those from other ends than `barred` methods, the nearest ends first.
-    pub(super) fn ways_to(&self, target: Addr, barred: &FxHashSet<NodeId>) -> Vec<Way> {
+    pub(super) fn ways_to(&self, target: Addr, barred: &FxHashSet<NodeId>) -> Ways {
         let mut out: Vec<Way> = Vec::new();
+        let mut is_cut = false;
         // by object: the reference that leads from it towards the target
         let mut towards: FxHashMap<Addr, Reference> = FxHashMap::default();
         let mut todo = VecDeque::from([target]);
         while let Some(object) = todo.pop_front() {
+            is_cut |= self.cut.contains(&object);
             for (thread, slot) in self.stacks.get(&object).into_iter().flatten() {
                 self.add(
                     &mut out,
@@ -202,8 +215,11 @@ impl Web {
                     );
                     continue;
                 }
-                if holder == target || towards.contains_key(&holder) || towards.len() >= MAX_VISITED
-                {
+                if holder == target || towards.contains_key(&holder) {
+                    continue;
+                }
+                if towards.len() >= MAX_VISITED {
+                    is_cut = true;
                     continue;
                 }
                 towards.insert(holder, *reference);
@@ -225,7 +241,10 @@ impl Web {
                 }
             }
         }
-        out
+        Ways {
+            is_cut: is_cut || out.len() >= MAX_ENDS,
+            all: out,
+        }
     }
 
     fn add(
@@ -295,7 +314,7 @@ mod tests {
             methods: FxHashMap::default(),
             queued: FxHashSet::default(),
             listed: FxHashMap::default(),
-            is_cut: false,
+            cut: FxHashSet::default(),
         }
     }
 
@@ -304,7 +323,7 @@ mod tests {
         let mut web = web(&[(20, 10), (30, 20), (10, 30), (40, 30)]);
         web.methods.insert(Addr(40), NodeId::new(4));
         web.stacks.insert(Addr(20), vec![(0, None)]);
-        let ways = web.ways_to(Addr(10), &FxHashSet::default());
+        let ways = web.ways_to(Addr(10), &FxHashSet::default()).all;
         let ends: Vec<&End> = ways.iter().map(|w| &w.end).collect();
         assert_eq!(
             ends,
@@ -323,7 +342,16 @@ mod tests {
         web.methods.insert(Addr(20), NodeId::new(2));
         web.methods.insert(Addr(30), NodeId::new(3));
         let ways = web.ways_to(Addr(10), &FxHashSet::from_iter([NodeId::new(2)]));
-        assert_eq!(ways.len(), 1);
-        assert_eq!(ways[0].from, Addr(30));
+        assert!(!ways.is_cut);
+        assert_eq!(ways.all.len(), 1);
+        assert_eq!(ways.all[0].from, Addr(30));
+    }
+
+    #[test]
+    fn a_search_that_ended_early_is_told_of_the_objects_that_it_concerns() {
+        let mut web = web(&[(20, 10), (30, 20), (50, 40)]);
+        web.cut.insert(Addr(30));
+        assert!(web.ways_to(Addr(10), &FxHashSet::default()).is_cut);
+        assert!(!web.ways_to(Addr(40), &FxHashSet::default()).is_cut);
     }
 }

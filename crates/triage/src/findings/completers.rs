@@ -3,7 +3,8 @@
 use super::{Draft, Facts, fact};
 use crate::words::{listed, part_waits};
 use asynctriage_report::{
-    ChainGroup, Completer, CompleterKind, Confidence, Finding, FindingKind, RootKind, Severity,
+    ChainGroup, Completer, CompleterKind, Confidence, Finding, FindingKind, LeafKind, RootKind,
+    Severity,
 };
 use std::collections::BTreeMap;
 
@@ -23,7 +24,9 @@ pub(super) fn find(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
     let groups = &facts.groups.groups;
     let total = groups.iter().map(|g| g.count).fold(0, u64::saturating_add);
     let mut by_completer: BTreeMap<(CompleterKind, String), Awaited<'_>> = BTreeMap::new();
-    for group in groups {
+    // who is inside a semaphore, or releases it, is told with the semaphore
+    let told = |g: &&ChainGroup| matches!(g.leaf.kind, LeafKind::Semaphore | LeafKind::AsyncLock);
+    for group in groups.iter().filter(|g| !told(g)) {
         for completer in &group.leaf.completers {
             let is_named = completer.confidence > Confidence::Possible
                 && matches!(completer.kind, CompleterKind::Chain | CompleterKind::Thread);

@@ -1,10 +1,10 @@
 //! Limits that are reached: semaphores, connection pools, bounded channels.
 
 use super::{Draft, Facts, collections, entrants, fact};
+use crate::holders::Who;
 use crate::libraries::channels;
 use crate::libraries::http_client::Unit;
 use crate::paths::{semaphores as semaphores_of, steps_of};
-use crate::waitfor::Node;
 use crate::words::{listed, several, verb, waits};
 use asynctriage_async_graph::NodeId;
 use asynctriage_dump::Addr;
@@ -137,19 +137,14 @@ fn semaphore(
         .unwrap_or_default();
     let class = class_text(facts, at);
     let methods = methods_of(facts, &ids);
-    let by = if methods.is_empty() {
-        String::new()
-    } else {
-        format!(", in {}", listed(&methods))
+    let by = match methods.as_slice() {
+        [] => String::new(),
+        all => format!(", in {}", listed(all)),
     };
-    let sync = if threads > 0 {
-        format!(
-            " ({} {} synchronously)",
-            several(threads, "thread"),
-            verb(threads, "waits", "wait")
-        )
-    } else {
-        String::new()
+    let wait = verb(threads, "waits", "wait");
+    let sync = match threads {
+        0 => String::new(),
+        _ => format!(" ({} {wait} synchronously)", several(threads, "thread")),
     };
     let inside = inside(facts, at);
     let holders = holders(facts, at, &ids);
@@ -160,6 +155,8 @@ fn semaphore(
         let is_clear = all.iter().all(|h| h.confidence >= Confidence::Likely);
         let are = if is_clear { "are" } else { "may be" };
         format!(" Inside {are}, by their code: {}.", listed(&inside))
+    } else if let Some(by) = released_by(facts, at) {
+        format!(" Nobody is known to be inside. {by} is to release it, by its code.")
     } else if holders.is_empty() && severity == Severity::Info {
         " No suspended method that uses it is past its wait: it may be a signal that its waiters are idle for.".to_owned()
     } else if holders.is_empty() {
@@ -195,6 +192,26 @@ fn semaphore(
     finding.with_chains(groups_of(facts, &ids))
 }
 
+/// Whose code releases a semaphore without having entered it.
+fn released_by(facts: Facts<'_, '_, '_>, semaphore: Addr) -> Option<String> {
+    let found = facts.deadlocks.completers.of(semaphore)?;
+    let names = found.by.iter().map(|c| match c.who {
+        Who::Method(id) => facts.a.frame_name(id).to_string(),
+        Who::Thread(id) => {
+            let index = facts.hang.by_managed_id(id);
+            let thread = index.and_then(|i| facts.hang.threads.get(i));
+            thread.map_or_else(
+                || "a thread".to_owned(),
+                |t| format!("thread {}", t.title()),
+            )
+        }
+    });
+    let mut names: Vec<String> = names.collect();
+    names.sort_unstable();
+    names.dedup();
+    (!names.is_empty()).then(|| listed(&names))
+}
+
 /// `SemaphoreSlim`, or the class that is derived from it.
 fn class_text(facts: Facts<'_, '_, '_>, semaphore: Addr) -> String {
     match facts.a.rt.object_type_name(semaphore).as_deref() {
@@ -207,8 +224,8 @@ fn class_text(facts: Facts<'_, '_, '_>, semaphore: Addr) -> String {
 fn inside(facts: Facts<'_, '_, '_>, semaphore: Addr) -> Vec<String> {
     let mut counts: FxHashMap<String, u64> = FxHashMap::default();
     for holder in facts.deadlocks.holders.of(semaphore) {
-        let text = match holder.node {
-            Node::Async(id) => holder_text(facts, id, &holder.method),
+        let text = match holder.who {
+            Who::Method(id) => holder_text(facts, id, &holder.method),
             _ => holder.method.to_string(),
         };
         let n = counts.entry(text).or_default();

@@ -5,7 +5,7 @@ use crate::libraries::Owner;
 use crate::lines::Spot;
 use crate::process::context;
 use asynctriage_async_graph::{AsyncFrame, AsyncGraph, Class, Combinator, NodeId};
-use asynctriage_clr::{AwaitNumber, NamedBy};
+use asynctriage_clr::{AwaitNumber, Gap, NamedBy};
 use asynctriage_dump::Addr;
 use asynctriage_report::FrameKind;
 use std::sync::Arc;
@@ -59,7 +59,35 @@ pub(crate) fn steps_of(graph: &AsyncGraph, node: NodeId) -> impl Iterator<Item =
     inside.chain(alone).chain(around)
 }
 
+/// Suspended methods whose variables are looked at.
+const MAX_METHODS: usize = 200_000;
+
 impl Analysis<'_, '_> {
+    /// All nodes of suspended methods whose variables are known, ascending, as many as are looked at.
+    pub(crate) fn suspended_methods(&self) -> Vec<NodeId> {
+        let nodes = self.graph.machines.keys();
+        let nodes = nodes.chain(self.graph.operations.keys());
+        let mut nodes: Vec<NodeId> = nodes.copied().collect();
+        nodes.sort_unstable();
+        nodes.truncate(MAX_METHODS);
+        nodes
+    }
+
+    /// That there are more suspended methods than are looked at for what they hold.
+    pub(crate) fn unsearched_gap(&self) -> Option<Gap> {
+        let (machines, operations) = (self.graph.machines.len(), self.graph.operations.len());
+        let all = machines.saturating_add(operations);
+        (all > MAX_METHODS).then(|| Gap {
+            section: "chains",
+            place: "who holds and completes what others wait for".into(),
+            why: format!(
+                "the variables of {MAX_METHODS} of {all} suspended methods were looked at"
+            ),
+            remedy: "semaphores may have more holders, and sources more completers, than are named"
+                .into(),
+        })
+    }
+
     /// The frames of a path, innermost first, without the thread that it may end at.
     pub(crate) fn steps<'g>(
         &'g self,

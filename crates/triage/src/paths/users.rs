@@ -7,8 +7,6 @@ use asynctriage_dump::Addr;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// Suspended methods that are looked at.
-const MAX_METHODS: usize = 200_000;
 /// Reference slots of one object that are looked at: what holds a lock is no large array.
 const MAX_SLOTS: usize = 256;
 
@@ -37,17 +35,9 @@ impl Users {
             return out;
         }
         let graph = &analysis.graph;
-        let mut nodes: Vec<NodeId> = graph
-            .machines
-            .keys()
-            .chain(graph.operations.keys())
-            .copied()
-            .collect();
-        nodes.sort_unstable();
-        nodes.truncate(MAX_METHODS);
         // one `this` is shared by many methods
         let mut inside: FxHashMap<Addr, Vec<Addr>> = FxHashMap::default();
-        for node in nodes {
+        for node in analysis.suspended_methods() {
             out.by_method
                 .entry(analysis.frame_name(node))
                 .or_default()

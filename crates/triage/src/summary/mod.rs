@@ -6,6 +6,7 @@ mod rows;
 
 use crate::chains::{Groups, Wanted};
 use crate::findings;
+use crate::holders::Holders;
 use crate::options::Options;
 use crate::paths::{Analysis, Users};
 use crate::process::{dump, identity};
@@ -116,9 +117,13 @@ impl Analysis<'_, '_> {
         }
         let (rejected, rejected_by_reason, rejected_left_out) = self.rejected();
         let hang = self.hang();
-        self.add_completers(&mut groups, hang);
+        let holders = Holders::find(self, hang);
+        let completers = self.add_completers(&mut groups, hang, &holders);
+        for gap in completers.gaps.iter().chain(&self.unsearched_gap()) {
+            gaps.push(report_gap(gaps.len(), gap));
+        }
         let users = Users::find(self);
-        let deadlocks = Deadlocks::find(self, &groups, hang);
+        let deadlocks = Deadlocks::find(self, &groups, hang, holders, completers);
         let facts = findings::Facts {
             a: self,
             groups: &groups,

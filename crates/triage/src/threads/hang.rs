@@ -217,6 +217,20 @@ impl Hang {
         Some((thread, runs))
     }
 
+    /// The only one of the methods and delegates that a thread runs of which `wanted` knows something.
+    pub(crate) fn only_on<T>(
+        &self,
+        thread: &ThreadFacts,
+        wanted: impl Fn(NodeId) -> Option<T>,
+    ) -> Option<(NodeId, T)> {
+        let here = |(id, runs): (&NodeId, &RunsOn)| {
+            let is_here = runs.thread == thread.thread.managed_id;
+            is_here.then(|| Some((*id, wanted(*id)?))).flatten()
+        };
+        let mut found = self.running.iter().filter_map(here);
+        found.next().filter(|_| found.next().is_none())
+    }
+
     /// The thread with a managed id.
     pub(crate) fn by_managed_id(&self, id: u32) -> Option<usize> {
         self.threads.iter().position(|t| t.thread.managed_id == id)

@@ -3,6 +3,7 @@
 //! What waits for all of its targets is stuck as soon as one of them is; what waits for any of them only when all are. A
 //! deadlock is a group of stuck ones that wait for each other. Whoever waits for nothing that is known can go on.
 
+use crate::holders::Who;
 use asynctriage_async_graph::NodeId;
 use asynctriage_dump::Addr;
 use asynctriage_report::Confidence;
@@ -41,6 +42,15 @@ pub(crate) enum Node {
     Class(Addr),
     /// A callback of a cancellation that runs: the registrations of its source.
     Callback(Addr),
+}
+
+impl From<Who> for Node {
+    fn from(who: Who) -> Self {
+        match who {
+            Who::Thread(id) => Self::Thread(id),
+            Who::Method(id) => Self::Async(id),
+        }
+    }
 }
 
 /// Why something waits for something else.

@@ -1,17 +1,16 @@
 //! Who waits for whom, over threads, tasks, locks, semaphores, schedulers, class constructors and callbacks; and which of
 //! them can never go on.
 
-mod entered;
 mod graph;
-mod locals;
 mod pumps;
 mod runs;
 mod waits;
 
-pub(crate) use entered::{Holder, Holders};
 pub(crate) use graph::{Edge, Knot, Node};
 
 use crate::chains::Groups;
+use crate::completers::Completers;
+use crate::holders::Holders;
 use crate::leaves::OUTSIDE_CYCLE;
 use crate::paths::Analysis;
 use crate::threads::Hang;
@@ -19,11 +18,12 @@ use asynctriage_report::LeafKind;
 use graph::WaitFor;
 use rustc_hash::FxHashSet;
 
-/// What can never go on, and who is inside semaphores.
+/// What can never go on, who is inside semaphores, and who completes what others wait for.
 #[derive(Debug, Default)]
 pub(crate) struct Deadlocks {
     pub(crate) knots: Vec<Knot>,
     pub(crate) holders: Holders,
+    pub(crate) completers: Completers,
 }
 
 /// What the graph is read from.
@@ -32,27 +32,41 @@ struct Reader<'a, 'r, 'd> {
     a: &'a Analysis<'r, 'd>,
     hang: &'a Hang,
     holders: &'a Holders,
+    completers: &'a Completers,
 }
 
-/// What something waits for directly.
+/// What something waits for directly, those who complete it by their code left out.
 pub(crate) fn waits_of(
     a: &Analysis<'_, '_>,
     hang: &Hang,
     holders: &Holders,
     node: Node,
 ) -> Vec<(Node, Edge)> {
-    Reader { a, hang, holders }.waits(node).on
+    let completers = &Completers::default();
+    let reader = Reader {
+        a,
+        hang,
+        holders,
+        completers,
+    };
+    reader.waits(node).on
 }
 
 impl Deadlocks {
     /// Follows all waits that can be part of a circle: those of threads, of who is inside a semaphore that others wait
     /// for, and of methods that await each other.
-    pub(crate) fn find(a: &Analysis<'_, '_>, groups: &Groups, hang: &Hang) -> Self {
-        let holders = Holders::find(a, hang);
+    pub(crate) fn find(
+        a: &Analysis<'_, '_>,
+        groups: &Groups,
+        hang: &Hang,
+        holders: Holders,
+        completers: Completers,
+    ) -> Self {
         let reader = Reader {
             a,
             hang,
             holders: &holders,
+            completers: &completers,
         };
         let threads = hang.threads.iter().filter(|t| t.wait.is_some());
         let threads = threads.map(|t| Node::Thread(t.thread.managed_id));
@@ -63,10 +77,19 @@ impl Deadlocks {
                 g.leaf.kind == LeafKind::Cycle && !g.leaf.details.contains_key(OUTSIDE_CYCLE)
             })
             .flat_map(|(_, tally)| tally.leaves.keys().copied().map(Node::Async));
-        let seeds: Vec<Node> = threads.chain(semaphores).chain(cycles).collect();
+        let sources = reader.completed_sources();
+        let seeds: Vec<Node> = threads
+            .chain(semaphores)
+            .chain(cycles)
+            .chain(sources)
+            .collect();
         let graph = WaitFor::follow(seeds, |node| reader.waits(node));
         let knots = graph.knots();
-        Self { knots, holders }
+        Self {
+            knots,
+            holders,
+            completers,
+        }
     }
 
     /// Managed ids of the threads that can never go on as they wait for each other.

@@ -1,7 +1,9 @@
 //! What each node waits for.
 
+use super::Reader;
 use super::graph::{Edge, Needs, Node, Waits};
-use super::{Holder, Reader};
+use crate::completers::{Completes, Found};
+use crate::holders::Holder;
 use crate::threads::{ObjectWait, ThreadFacts, Wait, WaitsOn};
 use asynctriage_async_graph::{Chosen, Class, Combinator, Edge as Link, NodeId, Witness};
 use asynctriage_clr::Lock;
@@ -150,6 +152,9 @@ impl Reader<'_, '_, '_> {
     /// A place becomes free when one of those who are inside leaves.
     fn of_semaphore(&self, at: Addr) -> Waits {
         let inside: &[Holder] = self.holders.of(at);
+        if let Some(found) = self.completers.of(at).filter(|_| inside.is_empty()) {
+            return of_completers(found);
+        }
         let open = self.holders.may_hold_more(self.a.rt, at);
         let edge = |holder: &Holder| {
             let edge = Edge {
@@ -157,7 +162,7 @@ impl Reader<'_, '_, '_> {
                 how: holder.how.clone().into(),
                 confidence: holder.confidence,
             };
-            (holder.node, edge)
+            (holder.who.into(), edge)
         };
         Waits {
             needs: Needs::Any { open },
@@ -199,6 +204,11 @@ impl Reader<'_, '_, '_> {
                 .push((Node::Semaphore(*semaphore), certain(Some(node.addr), how)));
             return out;
         }
+        let source = graph.completion_sources.get(&node.addr);
+        let source = source.copied().unwrap_or(node.addr);
+        if let Some(found) = self.completers.of(source) {
+            return of_completers(found);
+        }
         let awaited = graph.awaited(id);
         out.on
             .extend(awaited.map(|(from, edge)| (Node::Async(from), of_link(&edge))));
@@ -217,6 +227,23 @@ impl Reader<'_, '_, '_> {
             out.on.push((Node::Pump(pump), edge));
         }
         out
+    }
+
+    /// The tasks of sources that somebody's code completes, ascending.
+    pub(super) fn completed_sources(&self) -> Vec<Node> {
+        let graph = &self.a.graph;
+        let is_completed = |source| {
+            let found = self.completers.of(source);
+            found.is_some_and(|f| !f.by.is_empty())
+        };
+        let sources = graph.completion_sources.iter();
+        let tasks = sources.filter(|(_, s)| is_completed(**s)).map(|(t, _)| *t);
+        // sources of value tasks are nodes themselves
+        let tasks = tasks.chain(self.completers.completed());
+        let nodes = tasks.filter_map(|at| Some(Node::Async(graph.node(at)?)));
+        let mut nodes: Vec<Node> = nodes.collect();
+        nodes.sort_unstable();
+        nodes
     }
 
     /// Whether everything is known that can complete a `WhenAny`: as many links as it has tasks.
@@ -238,6 +265,24 @@ impl Reader<'_, '_, '_> {
             })
         };
         wanted.is_some_and(|count| links >= count)
+    }
+}
+
+/// Whoever completes it first ends the wait.
+fn of_completers(found: &Found) -> Waits {
+    let edge = |c: &Completes| {
+        let edge = Edge {
+            slot: c.slot,
+            how: c.how.clone().into(),
+            confidence: c.confidence,
+        };
+        (c.who.into(), edge)
+    };
+    Waits {
+        needs: Needs::Any {
+            open: found.is_open,
+        },
+        on: found.by.iter().map(edge).collect(),
     }
 }
 

@@ -49,7 +49,41 @@ pub struct Entered {
     pub leaves: bool,
 }
 
+/// A call in a method's code, with where the object comes from that it is made on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacedCall {
+    /// Offset of the instruction.
+    pub il_offset: u32,
+    /// Where the code takes the object from; `None` where it does not tell, or where ways bring different ones.
+    pub place: Option<Place>,
+    /// Where that variable was taken from, when it is a local one.
+    pub from: Option<Place>,
+}
+
 impl<S: Source> Metadata<S> {
+    /// The calls of methods whose names `wanted` accepts, on ways that a method takes which never has to wait, in the
+    /// order of the code.
+    #[must_use]
+    pub fn placed_calls(
+        &self,
+        body: &Body,
+        form: Form,
+        wanted: &dyn Fn(&str) -> bool,
+    ) -> Vec<PlacedCall> {
+        let mut walk = Walk::new(self, body, form, u32::MAX);
+        walk.watched = Some(wanted);
+        walk.run();
+        let definitions = walk.definitions;
+        let calls = walk.calls.into_iter();
+        calls
+            .map(|(il_offset, place)| PlacedCall {
+                il_offset,
+                from: place.as_ref().and_then(|p| p.defined_by(&definitions)),
+                place,
+            })
+            .collect()
+    }
+
     /// What a method has entered before the instruction at `at`, and has not left.
     #[must_use]
     pub fn entered_at(&self, body: &Body, form: Form, at: u32) -> Vec<Entered> {
@@ -66,10 +100,7 @@ impl<S: Source> Metadata<S> {
         let (left, definitions) = (second.left, second.definitions);
         let entered = held.into_iter().map(|(place, how)| Entered {
             leaves: left.contains(&place),
-            from: match place.root {
-                Root::Local(local) if place.fields.is_empty() => definitions.get(&local).cloned(),
-                _ => None,
-            },
+            from: place.defined_by(&definitions),
             place,
             call: how.call,
             always: how.always,
@@ -98,6 +129,10 @@ struct Walk<'m, S> {
     definitions: BTreeMap<u16, Place>,
     state_there: Option<State>,
     callees: step::Callees,
+    /// Names of methods whose calls are kept.
+    watched: Option<&'m dyn Fn(&str) -> bool>,
+    /// By offset: what the object of such a call is.
+    calls: BTreeMap<u32, Option<Place>>,
 }
 
 impl<'m, S: Source> Walk<'m, S> {
@@ -116,6 +151,8 @@ impl<'m, S: Source> Walk<'m, S> {
             definitions: BTreeMap::new(),
             state_there: None,
             callees: step::Callees::default(),
+            watched: None,
+            calls: BTreeMap::new(),
         }
     }
 

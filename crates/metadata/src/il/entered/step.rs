@@ -44,9 +44,19 @@ enum Means {
     Other,
 }
 
+/// A called method.
+#[derive(Clone, Debug)]
+struct Callee {
+    /// `None` when its signature cannot be read.
+    shape: Option<CallShape>,
+    means: Means,
+    /// Whether its calls are kept.
+    is_watched: bool,
+}
+
 /// Called methods, each looked at once.
 #[derive(Default)]
-pub(super) struct Callees(HashMap<Token, (Option<CallShape>, Means)>);
+pub(super) struct Callees(HashMap<Token, Callee>);
 
 impl<S: Source> Walk<'_, S> {
     pub(super) fn step(&mut self, i: &Instruction<'_>, state: &mut State) -> Next {
@@ -228,13 +238,20 @@ impl<S: Source> Walk<'_, S> {
 
     fn call(&mut self, i: &Instruction<'_>, state: &mut State) {
         let Some(method) = i.token() else { return };
-        let (shape, means) = self.callee(method);
+        let Callee {
+            shape,
+            means,
+            is_watched,
+        } = self.callee(method);
         let Some(shape) = shape else {
             state.stack.clear();
             return;
         };
         let values = state.take(shape.takes);
         let first = values.first().map(|v| v.known.clone()).unwrap_or_default();
+        if is_watched && shape.has_this {
+            self.watch(i.at, &first);
+        }
         let result = self.effect_of(&means, i.at, &first, state);
         for value in values.iter().skip(usize::from(shape.has_this)) {
             if let Some(local) = value.local.filter(|_| !shape.passes_on) {
@@ -275,7 +292,19 @@ impl<S: Source> Walk<'_, S> {
         }
     }
 
-    fn callee(&mut self, method: Token) -> (Option<CallShape>, Means) {
+    /// Keeps a call, and what it is made on where all ways bring the same.
+    fn watch(&mut self, at: u32, object: &Known) {
+        let place = match object {
+            Known::Place(place) => Some(place.clone()),
+            _ => None,
+        };
+        let known = self.calls.entry(at).or_insert_with(|| place.clone());
+        if *known != place {
+            *known = None;
+        }
+    }
+
+    fn callee(&mut self, method: Token) -> Callee {
         if let Some(known) = self.callees.0.get(&method) {
             return known.clone();
         }
@@ -285,7 +314,13 @@ impl<S: Source> Walk<'_, S> {
             passes_on: m.is_face_of_awaited(method),
             ..crate::il::call_shape(&s)
         });
-        let found = (shape, self.meaning(method, shape));
+        let watched = self.watched;
+        let is_watched = watched.is_some_and(|w| m.callee_name(method).is_some_and(|n| w(&n)));
+        let found = Callee {
+            shape,
+            means: self.meaning(method, shape),
+            is_watched,
+        };
         self.callees.0.insert(method, found.clone());
         found
     }
@@ -332,7 +367,7 @@ impl<S: Source> Walk<'_, S> {
 
     fn construct(&mut self, i: &Instruction<'_>, state: &mut State) {
         let Some(constructor) = i.token() else { return };
-        match self.callee(constructor).0 {
+        match self.callee(constructor).shape {
             Some(shape) => {
                 for value in state.take(shape.takes.saturating_sub(1)) {
                     if let Some(local) = value.local {

@@ -2,6 +2,7 @@
 
 use super::super::handlers::{Body, Handler, HandlerKind};
 use super::{Entered, Form, Root};
+use crate::il::may_come_to;
 use crate::metadata::Metadata;
 use crate::table::{Coded, Table};
 use crate::testing::{Builder, coded};
@@ -171,6 +172,34 @@ fn whoever_waits_to_enter_is_not_inside_and_whoever_is_behind_the_wait_is() {
     assert_eq!(code.held(0), []);
     assert_eq!(code.held(1), gate());
     assert_eq!(code.held(2), []);
+}
+
+#[test]
+fn calls_tell_the_variable_that_they_are_made_on() {
+    let code = machine()
+        .enter(t::GATE)
+        .release(t::OTHER)
+        .work()
+        .release(t::GATE);
+    let body = Body {
+        code: code.bytes.clone(),
+        handlers: Vec::new(),
+    };
+    let metadata = sample();
+    let found = metadata.placed_calls(&body, MACHINE, &|name| name == "Release");
+    let places: Vec<_> = found
+        .iter()
+        .map(|c| c.place.as_ref().map(|p| p.fields.join(".")))
+        .collect();
+    assert_eq!(places, [Some("_other".into()), Some("_gate".into())]);
+    let [other, gate] = [found[0].il_offset, found[1].il_offset];
+    assert!(may_come_to(&body.code, code.awaits[0], other));
+    assert!(!may_come_to(&body.code, code.awaits[1], other));
+    assert!(may_come_to(&body.code, code.awaits[1], gate));
+    // br back to the begin of the machine
+    let distance = -i32::try_from(body.code.len() + 5).unwrap();
+    let looping = code.op(&[0x38]).op(&distance.to_le_bytes());
+    assert!(may_come_to(&looping.bytes, looping.awaits[1], other));
 }
 
 #[test]

@@ -39,6 +39,14 @@ impl Place {
         }
     }
 
+    /// Where a variable was taken from, when it is a local one.
+    pub(super) fn defined_by(&self, definitions: &BTreeMap<u16, Self>) -> Option<Self> {
+        match self.root {
+            Root::Local(local) if self.fields.is_empty() => definitions.get(&local).cloned(),
+            _ => None,
+        }
+    }
+
     /// The place of a field of what stands here.
     pub(super) fn field(&self, name: String) -> Option<Self> {
         let mut place = self.clone();

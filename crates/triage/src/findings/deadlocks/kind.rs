@@ -12,6 +12,8 @@ pub(super) struct Crossed {
     methods: bool,
     locks: bool,
     semaphores: bool,
+    /// Whether nobody is inside one of the semaphores.
+    signals: bool,
     contexts: bool,
     schedulers: bool,
     classes: bool,
@@ -29,7 +31,10 @@ impl Crossed {
                 Node::Thread(_) => out.threads = true,
                 Node::Async(_) => out.methods = true,
                 Node::Lock(_) | Node::ReaderWriter { .. } => out.locks = true,
-                Node::Semaphore(_) => out.semaphores = true,
+                Node::Semaphore(at) => {
+                    out.semaphores = true;
+                    out.signals |= facts.deadlocks.holders.of(*at).is_empty();
+                }
                 Node::Pump(at) if schedulers.contains(at) => out.schedulers = true,
                 Node::Pump(_) => out.contexts = true,
                 Node::Class(_) => out.classes = true,
@@ -101,6 +106,12 @@ impl Crossed {
             }
             K::SyncContextDeadlock => {
                 "await instead of blocking on that thread, or use ConfigureAwait(false) in the methods below"
+            }
+            K::AwaitCycle => {
+                "find how each gets hold of what the other waits for; let one of them complete what it holds before it waits itself"
+            }
+            K::SemaphoreDeadlock if self.signals => {
+                "restart the process; then let one of them release or complete what the other waits for before it waits itself"
             }
             K::SemaphoreDeadlock => {
                 "restart the process; then let every method enter these semaphores and locks in the same order, and wait for nothing else while inside"

@@ -204,7 +204,14 @@ impl<'a> Words<'a, '_, '_, '_> {
             (_, Some(callback @ Node::Callback(_)), _) => {
                 format!("waits for {}, which {to} runs", self.name(*callback))
             }
+            (_, Some(Node::Semaphore(at)), _) if self.is_signal(*at) => {
+                let place = self.name(Node::Semaphore(*at));
+                format!("waits for {place}, which {to} is to release")
+            }
             (_, Some(other), _) => format!("waits for {}, held by {to}", self.name(*other)),
+            (_, None, _) if way.over.last().is_some_and(|n| self.is_source(*n)) => {
+                format!("waits for what {to} is to complete")
+            }
             (Node::Thread(_), None, Node::Thread(_)) => format!("waits for the end of {to}"),
             (Node::Thread(_), None, _) => format!("waits for the task of {to}, synchronously"),
             (_, None, Node::Thread(_)) => format!("runs on {to}"),
@@ -243,12 +250,38 @@ impl<'a> Words<'a, '_, '_, '_> {
             (Node::Thread(_), _) => format!("{name} waits for {target}"),
             (Node::Async(_), Node::Thread(_)) => format!("{name} runs on {target}"),
             (Node::Async(_), Node::Pump(_)) => format!("{name} goes on in {target}"),
+            (Node::Async(_), _) if self.is_source(from) => {
+                format!("{target} is to complete {name}")
+            }
             (Node::Async(_), _) => format!("{name} waits for {target}"),
             (Node::Pump(_) | Node::Class(_) | Node::Callback(_), _) => {
                 format!("{target} runs {name}")
             }
+            (Node::Semaphore(at), _) if self.is_signal(at) => {
+                format!("{target} is to release {name}")
+            }
             _ => format!("{target} holds {name}"),
         }
+    }
+
+    /// Whether nobody is inside a semaphore: who waits for it waits to be told of something.
+    fn is_signal(&self, at: Addr) -> bool {
+        self.facts.deadlocks.holders.of(at).is_empty()
+    }
+
+    /// Whether a node is the task of a source that somebody has to complete.
+    fn is_source(&self, node: Node) -> bool {
+        let graph = &self.facts.a.graph;
+        let Node::Async(id) = node else { return false };
+        let object = graph.object(id).map(|n| n.addr);
+        object.is_some_and(|at| {
+            let source = graph.completion_sources.get(&at).copied();
+            self.facts
+                .deadlocks
+                .completers
+                .of(source.unwrap_or(at))
+                .is_some()
+        })
     }
 
     /// Where a member is.

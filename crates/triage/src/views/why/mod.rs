@@ -6,8 +6,9 @@ mod story;
 mod subject;
 
 use crate::chains::{Tally, Wanted};
+use crate::holders::Holders;
 use crate::paths::Analysis;
-use crate::waitfor::{Edge, Holders, Node, waits_of};
+use crate::waitfor::{Edge, Node, waits_of};
 use asynctriage_async_graph::NodeId;
 use asynctriage_dump::Addr;
 use asynctriage_report::{Address, ChainGroup, Report, Thread, WhyReport};

@@ -4,14 +4,14 @@ use crate::paths::Analysis;
 use asynctriage_async_graph::AsyncFrame;
 use asynctriage_clr::{Place as Fields, Runtime, Thread};
 use asynctriage_dump::Addr;
-use asynctriage_metadata::il::{Entered, Place, Root};
+use asynctriage_metadata::il::{Place, Root};
 use rustc_hash::FxHashSet;
 
 /// Words of one frame that are looked at.
 const MAX_WORDS: usize = 1 << 14;
 
 /// One call of a method.
-pub(super) enum Activation<'a> {
+pub(crate) enum Activation<'a> {
     /// A state machine in its box.
     Machine(&'a Fields),
     /// A suspended runtime-async method.
@@ -28,28 +28,38 @@ pub(super) enum Activation<'a> {
     },
 }
 
+/// What a variable holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) object: Addr,
+    /// Whether nothing describes the variable: of all that the call keeps, it is the only one that it can be.
+    pub(crate) is_guess: bool,
+}
+
 impl Activation<'_> {
-    /// The object that a method has entered, when it is wanted.
-    pub(super) fn object_at(
+    /// What a variable holds that the code takes from `place`, or before that from `from`, when that is wanted.
+    pub(crate) fn object_at(
         &self,
         a: &Analysis<'_, '_>,
-        entered: &Entered,
+        place: &Place,
+        from: Option<&Place>,
         is_wanted: &dyn Fn(Addr) -> bool,
-    ) -> Option<Addr> {
-        let places = std::iter::once(&entered.place).chain(&entered.from);
+    ) -> Option<Held> {
+        let places = std::iter::once(place).chain(from);
         let mut found = places.filter_map(|place| self.at(a, place));
-        found.find(|at| is_wanted(*at)).or_else(|| {
-            // a variable that nothing describes: the only one that it can be
-            let is_variable = entered.place.fields.is_empty();
+        let described = found.find(|held| is_wanted(held.object));
+        described.or_else(|| {
+            let is_variable = place.fields.is_empty();
             let mut all = self.kept(a).into_iter().filter(|o| is_wanted(*o));
-            all.next().filter(|_| is_variable && all.next().is_none())
+            let only = all.next().filter(|_| is_variable && all.next().is_none());
+            only.map(guess)
         })
     }
 
-    fn at(&self, a: &Analysis<'_, '_>, place: &Place) -> Option<Addr> {
+    fn at(&self, a: &Analysis<'_, '_>, place: &Place) -> Option<Held> {
         let rt = a.rt;
         if let Root::Static(_) = place.root {
-            return self.static_at(a, place);
+            return self.static_at(a, place).map(known);
         }
         match self {
             Self::Machine(fields)
@@ -59,13 +69,16 @@ impl Activation<'_> {
             } if place.root == Root::Argument(0) => {
                 let (first, rest) = place.fields.split_first()?;
                 let start = fields.reference(rt, first)?;
-                lead(rt, start, rest)
+                lead(rt, start, rest).map(known)
             }
             Self::Machine(_) => None,
             Self::Continuation(frame) => {
-                let start = variable(a, frame, &place.root)
-                    .or_else(|| self.with_field(rt, self.kept(a), place))?;
-                lead(rt, start, &place.fields)
+                let described = variable(a, frame, &place.root);
+                if let Some(object) = described.and_then(|v| lead(rt, v, &place.fields)) {
+                    return Some(known(object));
+                }
+                let start = self.with_field(rt, self.kept(a), place)?;
+                lead(rt, start, &place.fields).map(guess)
             }
             Self::Frame { owner, .. } => {
                 let kept = self.kept(a);
@@ -79,7 +92,7 @@ impl Activation<'_> {
                     None
                 };
                 let start = start.or_else(|| self.with_field(rt, kept, place))?;
-                lead(rt, start, &place.fields)
+                lead(rt, start, &place.fields).map(guess)
             }
         }
     }
@@ -132,6 +145,20 @@ impl Activation<'_> {
                     .collect()
             }
         }
+    }
+}
+
+fn known(object: Addr) -> Held {
+    Held {
+        object,
+        is_guess: false,
+    }
+}
+
+fn guess(object: Addr) -> Held {
+    Held {
+        object,
+        is_guess: true,
     }
 }
 

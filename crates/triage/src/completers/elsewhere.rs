@@ -1,0 +1,127 @@
+//! What else in the program's code completes something: methods that are not at work now may be called at any time.
+
+use super::calls::{Method, Site};
+use super::ways::form_of;
+use super::web::{End, Way};
+use super::{Completes, Search, Target};
+use crate::holders::{Who, standing};
+use crate::paths::steps_of;
+use asynctriage_async_graph::NodeId;
+use asynctriage_metadata::il::Receiver;
+use rustc_hash::FxHashSet;
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+/// Methods of one module that are looked at.
+const MAX_METHODS: u32 = 1 << 20;
+
+/// Methods of the program that complete something.
+#[derive(Default)]
+pub(super) struct Elsewhere {
+    all: OnceCell<Code>,
+}
+
+#[derive(Default)]
+struct Code {
+    methods: Vec<(Method, Rc<[Site]>)>,
+    /// Whether the code of some methods is not there.
+    is_partial: bool,
+}
+
+impl Search<'_, '_, '_> {
+    /// Whether other methods than those that are known, and those that wait, have calls that may complete an object:
+    /// made on a field that leads to it, or in a method that reads such a field.
+    pub(super) fn is_completed_elsewhere(
+        &self,
+        target: Target,
+        by: &[Completes],
+        ways: &[Way],
+        waiting: &FxHashSet<NodeId>,
+    ) -> bool {
+        let rt = self.analysis.rt;
+        let code = self.elsewhere.all.get_or_init(|| self.read());
+        if code.is_partial {
+            return true;
+        }
+        let acting = by.iter().filter_map(|c| match c.who {
+            Who::Method(id) => Some(id),
+            Who::Thread(_) => None,
+        });
+        let nodes = waiting.iter().copied().chain(acting);
+        let steps = nodes.flat_map(|id| steps_of(&self.analysis.graph, id));
+        let methods = steps.filter_map(|s| standing::suspended(self.analysis, s));
+        let mut known: FxHashSet<Method> = methods.map(|m| (m.module, m.rid)).collect();
+        known.extend(self.ahead.all(target.object).iter().map(|p| p.method));
+        let names = self.fields_on(ways);
+        let others = code.methods.iter().filter(|(of, _)| !known.contains(of));
+        let mut others = others.filter(|(_, sites)| {
+            let mut fits = sites.iter();
+            fits.any(|s| target.by.may_be_done_by(s) && self.is_of_class(&s.call, target))
+        });
+        others.any(|((module, rid), sites)| {
+            let is_on_field = |s: &Site| match &s.call.receiver {
+                Receiver::Field(field) => target.by.may_be_done_by(s) && names.contains(field),
+                _ => false,
+            };
+            let is_on_variable =
+                |s: &Site| !matches!(s.call.receiver, Receiver::Field(_) | Receiver::New);
+            let reads = || {
+                let of = rt.module(*module);
+                let code = rt.method_il(*module, *rid).unwrap_or_default();
+                let metadata = of.metadata.as_ref();
+                metadata.is_none_or(|m| m.reads_field(&code, |name| names.contains(name)))
+            };
+            sites.iter().any(is_on_field) || sites.iter().any(is_on_variable) && reads()
+        })
+    }
+
+    /// Names of the fields that lead to an object, those of methods' variables left out.
+    fn fields_on(&self, ways: &[Way]) -> FxHashSet<String> {
+        let a = self.analysis;
+        let mut out = FxHashSet::default();
+        for way in ways {
+            if let End::Static(field) = &way.end {
+                out.insert(field.name.to_string());
+            }
+            let references = way.references.iter();
+            let of_objects = references.filter(|r| self.web.method_of(r.holder).is_none());
+            out.extend(of_objects.filter_map(|r| {
+                let ty = a.rt.type_of(r.holder)?;
+                Some(a.field_at(&ty, r)?.name.to_string())
+            }));
+        }
+        out
+    }
+
+    fn read(&self) -> Code {
+        let rt = self.analysis.rt;
+        let mut out = Code::default();
+        for module in rt.modules_seen() {
+            if module.ships_with_dotnet {
+                continue;
+            }
+            let Some(metadata) = module.metadata.as_ref() else {
+                out.is_partial = true;
+                continue;
+            };
+            for rid in 1..=MAX_METHODS {
+                let Some(method) = metadata.method(rid) else {
+                    break;
+                };
+                if method.rva == 0 {
+                    continue;
+                }
+                if rt.method_il(module.addr, rid).is_none() {
+                    out.is_partial = true;
+                    return out;
+                }
+                let form = form_of(method.name == "MoveNext");
+                let sites = self.calls.of(rt, (module.addr, rid), form);
+                if !sites.is_empty() {
+                    out.methods.push(((module.addr, rid), sites));
+                }
+            }
+        }
+        out
+    }
+}

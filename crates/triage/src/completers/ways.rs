@@ -1,0 +1,365 @@
+//! Who stands at the end of a way to an awaited object.
+
+use super::calls::Site;
+use super::notation;
+use super::web::{End, Way};
+use super::{Candidate, Search, Target};
+use crate::holders::{Who, standing};
+use crate::paths::{Step, steps_of};
+use crate::threads::{StackMethod, ThreadFacts, Wait};
+use asynctriage_async_graph::NodeId;
+use asynctriage_clr::Reference;
+use asynctriage_dump::Addr;
+use asynctriage_metadata::il::{CallSite, Form, Receiver};
+use asynctriage_report::{Address, Completer, CompleterKind, Confidence};
+use rustc_hash::FxHashSet;
+
+/// What sources of value tasks are completed through.
+const SOURCE_CORE: &str = "System.Threading.Tasks.Sources.ManualResetValueTaskSourceCore`1";
+
+impl Search<'_, '_, '_> {
+    /// Who stands at the end of a way.
+    pub(super) fn at_end_of(
+        &self,
+        target: Target,
+        way: &Way,
+        waiting: &FxHashSet<String>,
+    ) -> Option<Candidate> {
+        let other = |completer| {
+            Some(Candidate {
+                who: None,
+                completer,
+            })
+        };
+        match &way.end {
+            End::Method(node, object) => self.method(target, way, *node, *object, waiting),
+            End::Thread(thread, slot) => self.thread(target, way, *thread, *slot),
+            End::Static(field) => other(self.table(way, field.mt, &field.name)),
+            End::Queued => other(self.queued(way)),
+            End::Timer => other(self.callback(way, CompleterKind::Timer, "a timer")),
+            End::Registration => {
+                let text = "the callback of a cancellation token";
+                other(self.callback(way, CompleterKind::Registration, text))
+            }
+        }
+    }
+
+    /// A suspended method that holds the object.
+    fn method(
+        &self,
+        target: Target,
+        way: &Way,
+        node: NodeId,
+        object: Addr,
+        waiting: &FxHashSet<String>,
+    ) -> Option<Candidate> {
+        let a = self.analysis;
+        let step =
+            steps_of(&a.graph, node).find(|s| s.frame.is_none_or(|f| f.continuation == object))?;
+        let name = a.step_name(step);
+        let first = way.references.first();
+        let variable = first.and_then(|r| self.variable(step, object, r));
+        let proved = self.ahead.of(target, Who::Method(node), Some(object));
+        let (does, confidence) = match proved {
+            Some(proved) => (Some(proved.call.clone()), proved.confidence),
+            None => match self.may_complete(target, way, step) {
+                Some(call) => (Some(call), Confidence::Likely),
+                // methods like those that wait hold it to wait for it
+                None if waiting.contains(&*name) => return None,
+                None => (None, Confidence::Possible),
+            },
+        };
+        let held = self.held_as(way, variable.as_deref());
+        let at = a
+            .step_await(step)
+            .map_or_else(String::new, |n| format!(" at await {n}"));
+        let does = does.map_or_else(
+            || format!("holds it{held}"),
+            |call| format!("calls {call} behind its await and holds it{held}"),
+        );
+        Some(Candidate {
+            who: Some(Who::Method(node)),
+            completer: Completer {
+                kind: CompleterKind::Chain,
+                text: format!("{name}{at}, which {does}"),
+                chain: self.chain_of(node),
+                object: Some(Address(object.0)),
+                path: Some(a.way_text(&way.references, true)),
+                confidence,
+                evidence: self.evidence(way),
+                ..Completer::default()
+            },
+        })
+    }
+
+    /// The call of a suspended method behind its await that may be one on the object.
+    fn may_complete(&self, target: Target, way: &Way, step: Step<'_>) -> Option<String> {
+        let method = standing::suspended(self.analysis, step)?;
+        let (rt, of) = (self.analysis.rt, (method.module, method.rid));
+        let sites = self.calls.behind(rt, of, method.form, method.at);
+        let mut sites = sites.iter().filter(|s| target.by.may_be_done_by(s));
+        sites
+            .find(|s| self.may_be_on(s, target, way))
+            .map(|s| s.call.name.clone())
+    }
+
+    /// Whether a call can be one on the object: its class is one of the object's, and a field that it is made on is one
+    /// of the way.
+    fn may_be_on(&self, site: &Site, target: Target, way: &Way) -> bool {
+        let on_way = || match &site.call.receiver {
+            Receiver::Field(field) => self.is_field_of(way, field),
+            Receiver::New => false,
+            Receiver::Unknown | Receiver::Argument(_) | Receiver::Result(_) => true,
+        };
+        self.is_of_class(&site.call, target) && on_way()
+    }
+
+    /// The same for a method that runs: which of its variables has the object on the stack is not known.
+    fn may_be_in_frame(&self, site: &Site, target: Target, way: &Way) -> bool {
+        let is_variable = way.references.is_empty()
+            && matches!(site.call.receiver, Receiver::Field(_))
+            && self.is_of_class(&site.call, target);
+        is_variable || self.may_be_on(site, target, way)
+    }
+
+    pub(super) fn is_of_class(&self, call: &CallSite, target: Target) -> bool {
+        let rt = self.analysis.rt;
+        let ty = rt.type_of(target.object);
+        call.class.starts_with(SOURCE_CORE) || ty.is_some_and(|t| rt.is_a(t.mt, &call.class))
+    }
+
+    fn is_field_of(&self, way: &Way, field: &str) -> bool {
+        let a = self.analysis;
+        if let End::Static(of) = &way.end
+            && *of.name == *field
+        {
+            return true;
+        }
+        way.references.iter().any(|reference| {
+            let ty = a.rt.type_of(reference.holder);
+            let at = ty.and_then(|ty| a.field_at(&ty, reference));
+            let variable = || self.variable_at(reference);
+            at.is_some_and(|f| *f.name == *field) || variable().is_some_and(|v| v == field)
+        })
+    }
+
+    /// The variable of a suspended method that a reference stands in.
+    fn variable_at(&self, reference: &Reference) -> Option<String> {
+        let node = self.web.method_of(reference.holder)?;
+        let step = steps_of(&self.analysis.graph, node).next()?;
+        self.variable(step, reference.holder, reference)
+    }
+
+    /// The variable of a method that a reference stands in.
+    fn variable(&self, step: Step<'_>, object: Addr, reference: &Reference) -> Option<String> {
+        let a = self.analysis;
+        if step.frame.is_some() {
+            return None;
+        }
+        let machine = a.graph.machines.get(&step.node)?;
+        let offset = reference.slot.since(machine.place.base)?;
+        let fields = machine.place.fields(a.rt);
+        let field = fields
+            .filter(|f| f.offset <= offset)
+            .max_by_key(|f| f.offset)?;
+        (reference.holder == object).then(|| field.name.to_string())
+    }
+
+    fn held_as(&self, way: &Way, variable: Option<&str>) -> String {
+        let first = variable.and_then(notation::source_name);
+        let rest = way.references.get(1..).unwrap_or_default();
+        let rest = self.analysis.way_text(rest, false);
+        let text = match first {
+            Some(name) => format!("{name}{rest}"),
+            None => rest.trim_start_matches('.').to_owned(),
+        };
+        if text.is_empty() {
+            String::new()
+        } else {
+            format!(" as `{text}`")
+        }
+    }
+
+    /// A thread that has the object, or what leads to it, on its stack.
+    fn thread(
+        &self,
+        target: Target,
+        way: &Way,
+        index: usize,
+        slot: Option<Addr>,
+    ) -> Option<Candidate> {
+        let a = self.analysis;
+        let thread = a.threads.all.get(index)?;
+        let mut threads = self.hang.threads.iter();
+        let facts = threads.find(|t| t.thread.addr == thread.addr)?;
+        if waits_for(facts, target.object) {
+            return None;
+        }
+        // a method that runs may have its variables in the part of the stack of who called it
+        let completes = facts.frames.iter().find_map(|f| {
+            let method = &f.frame.method;
+            let is_machine = f.name.ends_with(".MoveNext");
+            let form = form_of(is_machine);
+            let sites = self.calls.of(a.rt, (method.module, method.rid), form);
+            let mut sites = sites.iter().filter(|s| target.by.may_be_done_by(s));
+            let site = sites.find(|s| self.may_be_in_frame(s, target, way))?;
+            Some((&f.name, site.call.name.clone()))
+        });
+        let own = || {
+            let mut own = self.frames_from(facts, slot);
+            own.find(|f| !f.owner.is_framework())
+        };
+        let (name, does) = match completes {
+            Some((name, call)) => (name, Some(call)),
+            None => (&own()?.name, None),
+        };
+        let confidence = if does.is_some() {
+            Confidence::Likely
+        } else {
+            Confidence::Possible
+        };
+        Some(Candidate {
+            who: Some(Who::Thread(facts.thread.managed_id)),
+            completer: Completer {
+                object: Some(Address(way.from.0)),
+                path: Some(a.way_text(&way.references, true)).filter(|p| !p.is_empty()),
+                confidence,
+                evidence: match slot {
+                    Some(slot) => format!(
+                        "{} stands on its stack at {slot}; {}",
+                        way.from,
+                        self.evidence(way)
+                    ),
+                    None => format!(
+                        "{} stands in a register of it; {}",
+                        way.from,
+                        self.evidence(way)
+                    ),
+                },
+                ..self.thread_in(facts, name, does.as_deref())
+            },
+        })
+    }
+
+    /// A thread that is in a method, and what of that method's code completes the object.
+    pub(super) fn thread_in(
+        &self,
+        facts: &ThreadFacts,
+        name: &str,
+        does: Option<&str>,
+    ) -> Completer {
+        let inside = self.innermost(facts);
+        let calls = does.map_or_else(String::new, |m| format!(", whose code calls {m}"));
+        Completer {
+            kind: CompleterKind::Thread,
+            text: format!("thread {} in {name}{calls}{inside}", facts.title()),
+            thread: Some(u64::from(facts.thread.os_id)),
+            ..Completer::default()
+        }
+    }
+
+    /// The frames of a thread from the one on whose part of the stack a slot lies.
+    fn frames_from<'t>(
+        &self,
+        facts: &'t ThreadFacts,
+        slot: Option<Addr>,
+    ) -> impl Iterator<Item = &'t StackMethod> + Clone {
+        let below = slot.map_or(0, |s| {
+            let inner = facts.frames.iter().take_while(|f| f.frame.slot <= s);
+            inner.count().saturating_sub(1)
+        });
+        facts.frames.iter().skip(below)
+    }
+
+    /// What the thread does now: the system's or library's function that it is in.
+    fn innermost(&self, facts: &ThreadFacts) -> String {
+        let native = self.analysis.rt.native_frames(&facts.thread);
+        let below = native.iter().take_while(|(managed, _)| *managed == 0);
+        let told = below.map(|(_, f)| f).find(|f| {
+            let image = f.image.as_deref().unwrap_or_default();
+            !PLUMBING.iter().any(|p| image.starts_with(p))
+        });
+        told.map_or_else(String::new, |f| format!(" → {f}"))
+    }
+
+    /// A static field that leads to the object.
+    fn table(&self, way: &Way, mt: Addr, field: &str) -> Completer {
+        let a = self.analysis;
+        let field = a.static_text(mt, field);
+        Completer {
+            kind: CompleterKind::Static,
+            text: format!(
+                "whoever uses static {field}{}",
+                a.way_text(&way.references, false)
+            ),
+            object: Some(Address(way.from.0)),
+            path: Some(format!("{field}{}", a.way_text(&way.references, true))),
+            confidence: Confidence::Possible,
+            evidence: self.evidence(way),
+            ..Completer::default()
+        }
+    }
+
+    fn queued(&self, way: &Way) -> Completer {
+        let a = self.analysis;
+        let item = a.rt.object_type_name(way.from).unwrap_or_default();
+        Completer {
+            kind: CompleterKind::WorkItem,
+            text: format!("a work item that has not run yet ({item})"),
+            object: Some(Address(way.from.0)),
+            confidence: Confidence::Likely,
+            evidence: self.evidence(way),
+            ..Completer::default()
+        }
+    }
+
+    /// What the runtime calls when a time has come or a token is cancelled.
+    fn callback(&self, way: &Way, kind: CompleterKind, text: &str) -> Completer {
+        Completer {
+            kind,
+            text: text.to_owned(),
+            object: Some(Address(way.from.0)),
+            path: Some(self.analysis.way_text(&way.references, true)).filter(|p| !p.is_empty()),
+            confidence: Confidence::Possible,
+            evidence: self.evidence(way),
+            ..Completer::default()
+        }
+    }
+
+    /// The slots of a way, from its end on.
+    fn evidence(&self, way: &Way) -> String {
+        if way.references.is_empty() {
+            return "it is the awaited object itself".to_owned();
+        }
+        let slots = way.references.iter();
+        let slots: Vec<String> = slots
+            .map(|r| format!("{} names {}", r.slot, r.target))
+            .collect();
+        slots.join(", ")
+    }
+}
+
+/// Images through which every thread goes down to the system.
+const PLUMBING: [&str; 7] = [
+    "libc.so",
+    "libc-",
+    "libpthread",
+    "ld-",
+    "libcoreclr",
+    "libSystem.Native",
+    "libclrjit",
+];
+
+/// Whether a thread waits for the object itself.
+fn waits_for(thread: &ThreadFacts, object: Addr) -> bool {
+    matches!(&thread.wait, Some(Wait::Object(wait)) if wait.at == Some(object))
+}
+
+/// How a method is compiled.
+pub(super) fn form_of(is_machine: bool) -> Form {
+    if is_machine {
+        Form::Machine { iterator: false }
+    } else {
+        Form::Plain
+    }
+}
