@@ -4,11 +4,12 @@ use crate::shell::{cargo, output, root};
 use anyhow::{Context, Result, bail};
 
 /// The files, and what the example is asked for.
-pub(crate) const FILES: [(&str, &str); 4] = [
+pub(crate) const FILES: [(&str, &str); 5] = [
     ("crates/report/schema.json", "dump"),
     ("crates/report/observe-schema.json", "observe"),
     ("crates/report/trace-schema.json", "trace"),
     ("crates/report/services-schema.json", "services"),
+    ("crates/report/diff-schema.json", "diff"),
 ];
 
 pub(crate) fn run(args: &[String]) -> Result<()> {

@@ -2,6 +2,7 @@
 
 mod ask;
 mod collect;
+mod diff;
 mod join;
 mod observe;
 mod symbols;
@@ -9,6 +10,7 @@ mod trace;
 
 pub(crate) use ask::{FindArgs, RootArgs, WhyArgs};
 pub(crate) use collect::{CollectArgs, EventArgs};
+pub(crate) use diff::DiffArgs;
 pub(crate) use join::JoinArgs;
 pub(crate) use observe::ObserveArgs;
 pub(crate) use symbols::{AddArgs, SymbolsAction, SymbolsArgs};
@@ -16,7 +18,8 @@ pub(crate) use trace::TraceArgs;
 
 use asynctriage_report::{Address, Severity};
 use clap::{ArgGroup, Args, FromArgMatches, Subcommand, ValueEnum};
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -30,6 +33,7 @@ Examples:
   asynctriage why hang.dmp C3                  who would end the wait of a chain, and what those wait for
   asynctriage root hang.dmp 7f12000010a0       what keeps an object alive
   asynctriage join a.dmp b.dmp c.dmp           requests followed through several services
+  asynctriage diff a.dmp b.dmp                 what moved in the seconds between, and what did not
   asynctriage runbook bottleneck               what a finding means and what to do about it
   asynctriage trace hang.nettrace              what waits at the end of a recording (.NET 11)
   asynctriage collect --pid 4711 -o x.nettrace record the async events of a running process
@@ -85,6 +89,8 @@ pub(crate) enum Command {
     Find(FindArgs),
     /// Follow requests through several services: dumps of one incident as one picture
     Join(JoinArgs),
+    /// Say what moved between dumps of one process, and what did not; also of two deployments
+    Diff(DiffArgs),
     /// List the runtimes that can be read, and on what evidence
     Runtimes(RuntimesArgs),
     /// Print a page of the runbook: what a finding means, how sure it is, what to do; without a name the list
@@ -119,7 +125,7 @@ impl Command {
 
     /// The command line of this process; an error may also be a request for help.
     pub(crate) fn from_command_line() -> Result<Self, clap::Error> {
-        let matches = Self::definition().try_get_matches()?;
+        let matches = Self::definition().try_get_matches_from(several(std::env::args_os()))?;
         if matches.subcommand_name().is_some() {
             Self::from_arg_matches(&matches)
         } else {
@@ -143,6 +149,7 @@ impl Command {
             Self::Root(args) => &args.output,
             Self::Find(args) => &args.output,
             Self::Join(args) => &args.output,
+            Self::Diff(args) => &args.output,
             Self::Runtimes(args) => &args.output,
             Self::Runbook(args) => &args.output,
             Self::Trace(args) => &args.output,
@@ -152,6 +159,21 @@ impl Command {
         };
         output.verbose
     }
+}
+
+/// Two files without a command are compared.
+fn several(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut args: Vec<OsString> = args.collect();
+    let is_file = |at: usize| args.get(at).is_some_and(|a| Path::new(a).is_file());
+    let is_command = |name: &OsString| {
+        let commands = Command::definition();
+        name.to_str()
+            .is_some_and(|n| commands.find_subcommand(n).is_some())
+    };
+    if is_file(1) && is_file(2) && !args.get(1).is_some_and(is_command) {
+        args.insert(1, "diff".into());
+    }
+    args
 }
 
 /// What to analyse and what of it to report.

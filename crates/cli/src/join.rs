@@ -1,6 +1,6 @@
 //! `asynctriage join`: several dumps of one incident as one picture.
 
-use crate::args::JoinArgs;
+use crate::args::{FileArgs, JoinArgs};
 use crate::commands::{no_runtime, open, print};
 use crate::errors::CliError;
 use crate::exit::Exit;
@@ -23,7 +23,7 @@ pub(crate) fn join(args: &JoinArgs) -> Result<Exit, CliError> {
     let mut gaps = Vec::new();
     for dump in &args.dumps {
         // one that cannot be read does not stop the others
-        match read(dump, args) {
+        match read(dump, &args.files, &Options::default()) {
             Ok(report) => reports.push(report),
             Err(error) if args.dumps.len() == 1 => return Err(error),
             Err(error) => gaps.push(Gap {
@@ -53,12 +53,12 @@ pub(crate) fn join(args: &JoinArgs) -> Result<Exit, CliError> {
 }
 
 /// The report of a dump, or one that was saved before.
-fn read(path: &Path, args: &JoinArgs) -> Result<Report, CliError> {
+pub(crate) fn read(path: &Path, files: &FileArgs, options: &Options) -> Result<Report, CliError> {
     if let Some(saved) = saved(path) {
         return Ok(saved);
     }
-    let dump = open(path, &args.files)?;
-    let mut report = analyse(&dump, &Options::default()).map_err(no_runtime)?;
+    let dump = open(path, files)?;
+    let mut report = analyse(&dump, options).map_err(no_runtime)?;
     report.dump.path = path.display().to_string();
     Ok(report)
 }

@@ -7,6 +7,7 @@ mod args;
 mod ask;
 mod collect;
 mod commands;
+mod diff;
 mod errors;
 mod exit;
 mod filter;
@@ -78,6 +79,7 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
         Command::Root(args) => ask::root(args),
         Command::Find(args) => ask::find(args),
         Command::Join(args) => join::join(args),
+        Command::Diff(args) => diff::diff(args),
         Command::Runtimes(args) => commands::runtimes(args),
         Command::Runbook(args) => runbook::runbook(args),
         Command::Symbols(args) => symbols::symbols(args),

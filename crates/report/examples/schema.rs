@@ -1,7 +1,10 @@
 //! Prints the JSON schema of the report of a dump, with the argument `trace` that of a recording, with `observe` that of an
-//! experiment, with `services` that of several dumps; the schemas beside the crate are these texts.
+//! experiment, with `services` that of several dumps, with `diff` that of
+//! dumps compared; the schemas beside the crate are these texts.
 
-use asynctriage_report::{json, observe_schema, schema, services_schema, trace_schema};
+use asynctriage_report::{
+    diff_schema, json, observe_schema, schema, services_schema, trace_schema,
+};
 use std::io::{Error, Write, stdout};
 
 fn main() -> std::io::Result<()> {
@@ -10,6 +13,7 @@ fn main() -> std::io::Result<()> {
         Some("trace") => trace_schema(),
         Some("observe") => observe_schema(),
         Some("services") => services_schema(),
+        Some("diff") => diff_schema(),
         _ => schema(),
     };
     let text = json(&schema).map_err(Error::other)?;

@@ -23,8 +23,8 @@ pub mod timeline;
 
 pub use model::*;
 pub use text::{
-    Part, TextOptions, duration, heap, object, objects, observe, part, printable, roots, runtimes,
-    services, tasks, text, trace, trace_record, tree, why,
+    Part, TextOptions, diff, duration, heap, object, objects, observe, part, printable, roots,
+    runtimes, services, tasks, text, trace, trace_record, tree, why,
 };
 
 /// A report as JSON: indented, keys in the order of the contract, a newline at the end.

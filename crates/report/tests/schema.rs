@@ -1,6 +1,8 @@
 //! The committed schemas are those of the model.
 
-use asynctriage_report::{json, observe_schema, schema, services_schema, trace_schema};
+use asynctriage_report::{
+    diff_schema, json, observe_schema, schema, services_schema, trace_schema,
+};
 use serde_json::Value;
 
 fn is_current(schema: &Value, committed: &str, file: &str) {
@@ -28,5 +30,10 @@ fn the_committed_schemas_are_current_and_require_only_what_a_reader_cannot_do_wi
         &services_schema(),
         include_str!("../services-schema.json"),
         "services-schema.json",
+    );
+    is_current(
+        &diff_schema(),
+        include_str!("../diff-schema.json"),
+        "diff-schema.json",
     );
 }

@@ -14,6 +14,7 @@
 
 mod chains;
 mod completers;
+pub mod diff;
 mod findings;
 mod holders;
 mod leaves;

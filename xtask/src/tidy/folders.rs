@@ -24,6 +24,7 @@ const ORDER: &[&str] = &[
     "summary",
     "views",
     "services",
+    "diff",
     "trace",
 ];
 /// The root names all of them.

@@ -279,6 +279,9 @@ pub struct Member {
     pub id: String,
     /// The objects of its frames, innermost first.
     pub boxes: Vec<Address>,
+    /// The object that is waited for in the end: a task, a source, a timer's task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_on: Option<Address>,
     /// What this one waits for, when it differs from the leaf of the group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leaf: Option<String>,

@@ -2,6 +2,7 @@
 
 mod address;
 mod chain;
+mod diff;
 mod finding;
 mod horizon;
 mod join;
@@ -22,6 +23,9 @@ mod why;
 pub use address::{Address, ParseAddressError};
 pub use chain::{
     ChainGroup, Completer, Details, Frame, Leaf, Local, Member, Root, Verdict, Waiting,
+};
+pub use diff::{
+    DiffDump, DiffFigure, DiffFinding, DiffGroup, DiffReport, DiffState, FindingStanding,
 };
 pub use finding::{Evidence, Finding};
 pub use horizon::{AtHorizon, ChainStanding, TraceHorizon};
@@ -63,7 +67,7 @@ pub use why::{WhyEnd, WhyKind, WhyRelation, WhyReport, WhyStep};
 #[cfg(feature = "schema")]
 mod schema;
 #[cfg(feature = "schema")]
-pub use schema::{observe_schema, schema, services_schema, trace_schema};
+pub use schema::{diff_schema, observe_schema, schema, services_schema, trace_schema};
 
 #[cfg(test)]
 mod tests;

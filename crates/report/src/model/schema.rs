@@ -1,6 +1,6 @@
-//! The JSON schemas of [`Report`], [`TraceReport`], [`ObserveReport`] and [`ServicesReport`].
+//! The JSON schemas of [`Report`], [`TraceReport`], [`ObserveReport`], [`ServicesReport`] and [`DiffReport`].
 
-use super::{ObserveReport, Report, ServicesReport, TraceReport};
+use super::{DiffReport, ObserveReport, Report, ServicesReport, TraceReport};
 
 /// The JSON schema of the report of a dump, as committed beside the crate.
 #[must_use]
@@ -24,4 +24,10 @@ pub fn observe_schema() -> serde_json::Value {
 #[must_use]
 pub fn services_schema() -> serde_json::Value {
     schemars::schema_for!(ServicesReport).to_value()
+}
+
+/// The JSON schema of dumps compared, as committed beside the crate.
+#[must_use]
+pub fn diff_schema() -> serde_json::Value {
+    schemars::schema_for!(DiffReport).to_value()
 }

@@ -2,6 +2,7 @@
 
 mod chains;
 mod closing;
+mod diff;
 mod escape;
 mod findings;
 mod objects;
@@ -28,6 +29,7 @@ mod tests;
 use crate::Report;
 use page::Page;
 
+pub use diff::diff;
 pub use objects::objects;
 pub use observe::observe;
 pub use part::{Part, part};

@@ -266,6 +266,7 @@ impl Analysis<'_, '_> {
             .map(|(n, (path, leaf_text, root_text))| Member {
                 id: format!("{id}.{}", n.saturating_add(1)),
                 boxes: self.member_boxes(path),
+                waits_on: self.graph.object(path.leaf).map(|o| Address(o.addr.0)),
                 leaf: several(&group.leaf_texts).then(|| leaf_text.clone()),
                 root: several(&group.root_texts).then(|| root_text.clone()),
                 waiting_seconds: None,

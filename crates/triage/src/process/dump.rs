@@ -67,6 +67,36 @@ pub(crate) fn rfc3339_ms(ms: u64) -> String {
     format!("{}.{:03}Z", whole.trim_end_matches('Z'), ms % 1000)
 }
 
+/// Seconds since 1970 of such a text, for times that the report itself has written.
+pub(crate) fn seconds(text: &str) -> Option<f64> {
+    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
+    let mut parts = date.split('-').map(str::parse::<u64>);
+    let (year, month, day) = (
+        parts.next()?.ok()?,
+        parts.next()?.ok()?,
+        parts.next()?.ok()?,
+    );
+    // the day number is found by halving: `civil` is the only calendar here
+    let (mut low, mut high) = (0_u64, 4_000_000_u64);
+    while low < high {
+        let middle = low.midpoint(high);
+        if civil(middle) < (year, month, day) {
+            low = middle.saturating_add(1);
+        } else {
+            high = middle;
+        }
+    }
+    (civil(low) == (year, month, day)).then_some(())?;
+    let mut parts = time.split(':').map(str::parse::<f64>);
+    let (hour, minute, second) = (
+        parts.next()?.ok()?,
+        parts.next()?.ok()?,
+        parts.next()?.ok()?,
+    );
+    let days = f64::from(u32::try_from(low).ok()?);
+    Some(days * 86_400.0 + hour * 3600.0 + minute * 60.0 + second)
+}
+
 /// Year, month and day of a day since 1970-01-01. Years begin in March, so that the leap day comes last.
 fn civil(days: u64) -> (u64, u64, u64) {
     // 719,468 days lie between 0000-03-01 and 1970-01-01; 146,097 days make 400 years
@@ -99,7 +129,7 @@ fn civil(days: u64) -> (u64, u64, u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::{rfc3339, rfc3339_ms};
+    use super::{rfc3339, rfc3339_ms, seconds};
 
     #[test]
     fn days_are_counted_through_leap_years() {
@@ -109,5 +139,8 @@ mod tests {
         assert_eq!(rfc3339(1_795_967_142), "2026-11-29T15:45:42Z");
         assert_eq!(rfc3339(4_107_542_400), "2100-03-01T00:00:00Z");
         assert_eq!(rfc3339_ms(951_782_400_007), "2000-02-29T00:00:00.007Z");
+        assert_eq!(seconds("2026-11-29T15:45:42.500Z"), Some(1_795_967_142.5));
+        assert_eq!(seconds("2026-02-30T15:45:42Z"), None);
+        assert_eq!(seconds("yesterday"), None);
     }
 }
