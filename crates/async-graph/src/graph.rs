@@ -193,6 +193,8 @@ pub(crate) struct Builder<'r, 'd> {
     pub(crate) promises: FxHashMap<Addr, NodeId>,
     /// Continuations of kinds that are not known: what is awaited, the slot, the object.
     pub(crate) others: Vec<(NodeId, Addr, Addr)>,
+    /// Slots that should name who is resumed, or what is awaited, and name no object.
+    pub(crate) dangling: Vec<Addr>,
     /// Links to be taken out once all are known.
     pub(crate) replaced: Vec<(NodeId, NodeId)>,
 }
@@ -240,6 +242,7 @@ impl<'r, 'd> Builder<'r, 'd> {
             linked: FxHashMap::default(),
             promises: FxHashMap::default(),
             others: Vec::new(),
+            dangling: Vec::new(),
             replaced: Vec::new(),
         }
     }
@@ -280,6 +283,9 @@ impl<'r, 'd> Builder<'r, 'd> {
             }
         }
         self.out.gaps.extend(impossible_gap(&impossible));
+        let shared = self.shared_gap();
+        self.out.gaps.extend(shared);
+        self.out.gaps.extend(self.threads_gap());
         self.link_dispatchers();
         let suspended = self.out.operations.values().flat_map(|o| &o.frames);
         let waiting = self.out.running.values().flat_map(Running::frames);
@@ -302,6 +308,7 @@ impl<'r, 'd> Builder<'r, 'd> {
         }
         self.prove_machines();
         self.compare_ends();
+        self.out.gaps.extend(self.dangling_gap());
         if self.out.heap.shape.collection.moving {
             self.cut_torn_links();
         }
@@ -309,6 +316,7 @@ impl<'r, 'd> Builder<'r, 'd> {
             .gaps
             .extend(rejected_gap(self.rt, &self.out.rejected));
         self.link_owners();
+        self.out.gaps.extend(self.semaphores_gap());
         self.out.queues = Queues::read(self.rt, &self.out);
     }
 
@@ -413,7 +421,7 @@ fn impossible_gap(tasks: &[Addr]) -> Option<Gap> {
         section: "chains",
         place: "tasks".into(),
         why: format!(
-            "{} tasks are in states that no task can have, as {first}: they have ended in more than one way, or with an exception that is not there; they count as if they had not ended",
+            "{} tasks are in states that no task can have, as {first}: they have ended in more than one way, with an exception that is not there, or while somebody is still registered to be resumed; they count as if they had not ended",
             tasks.len()
         ),
         remedy: "memory is damaged: take another dump, and compare".into(),

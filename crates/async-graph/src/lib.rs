@@ -46,6 +46,7 @@ mod queue;
 mod resolve;
 mod running;
 mod runtime_async;
+mod shortfall;
 mod source;
 pub mod task;
 mod torn;

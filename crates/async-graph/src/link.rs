@@ -119,6 +119,9 @@ impl Builder<'_, '_> {
             let Some(value) = self.rt.memory().ptr(slot).and_then(Addr::non_null) else {
                 continue;
             };
+            if self.rt.type_of(value).is_none() {
+                self.dangling.push(slot);
+            }
             for waiter in resolve(self.rt, &self.out, slot, value) {
                 match waiter {
                     Waiter::Node(to, slot) if self.waits(to) => {

@@ -187,7 +187,11 @@ impl<'r, 'd> Decoder<'r, 'd> {
             let blank = words(self.rt, place.base + shape.builder, shape.builder_words)
                 .next()
                 .is_none();
-            return not_its_own(running(place, &shape), class, state, blank);
+            let others = words(self.rt, place.base + shape.builder, shape.builder_words);
+            let is_box =
+                |(_, word): (Addr, Addr)| self.rt.type_of(word).is_some_and(|t| t.mt == mt);
+            let is_copy = { others }.any(is_box);
+            return not_its_own(running(place, &shape), class, state, blank, is_copy);
         }
         let proof = match (names_box, shape.resumable) {
             (false, _) => Proof::Continuation,
@@ -300,12 +304,19 @@ fn running(place: Place, shape: &Shape) -> RunningMachine {
 }
 
 /// A box whose builder does not name it.
-fn not_its_own(machine: RunningMachine, class: Class, state: i32, blank: bool) -> BoxState {
+fn not_its_own(
+    machine: RunningMachine,
+    class: Class,
+    state: i32,
+    blank: bool,
+    is_copy: bool,
+) -> BoxState {
     match (blank, class) {
         (true, Class::PooledBox) => BoxState::Completed,
         (true, _) if state == -1 || state == 0 => BoxState::Running(machine),
         (true, _) => BoxState::Rejected("its builder names no task although it is not completed"),
-        (false, _) => BoxState::Rejected(COPY),
+        (false, _) if is_copy => BoxState::Rejected(COPY),
+        (false, _) => BoxState::Rejected("its builder names no task of its type"),
     }
 }
 

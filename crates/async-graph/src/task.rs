@@ -82,7 +82,15 @@ impl TaskFields {
             let holder = holder.map(|slot| rt.memory().ptr(slot).unwrap_or_default());
             !contingent.is_null() && holder.is_none_or(|h| !h.is_null())
         };
-        one_end && (raw & flags::FAULTED == 0 || keeps_exception())
+        one_end && (raw & flags::FAULTED == 0 || keeps_exception()) && !self.is_awaited(rt, task)
+    }
+
+    /// Whether somebody is registered to be resumed: a task that ends puts a plain object in the place (8.0 to 11.0).
+    fn is_awaited(&self, rt: &Runtime<'_>, task: Addr) -> bool {
+        let ty = self
+            .continuation(rt, task)
+            .and_then(|(_, value)| rt.type_of(value));
+        ty.is_some_and(|t| !t.parent.is_null())
     }
 
     /// Whether the task has ended.

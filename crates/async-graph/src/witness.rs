@@ -49,6 +49,10 @@ pub struct Contradiction {
     pub left_out: bool,
 }
 
+/// How far from a box what it awaits may be: in its awaiter, or in an object that the awaiter is.
+const BOX_DEPTH: usize = 2;
+/// References that are looked at.
+const MAX_BOX_REFERENCES: usize = 256;
 /// Places in a gap.
 const MAX_PLACES: usize = 3;
 
@@ -87,7 +91,7 @@ impl Builder<'_, '_> {
                 Word::Same => Witness::Both,
                 Word::Otherwise(against) => {
                     // an await holds one thing: with a link that is confirmed, another one to the same method is left over
-                    let left_out = edge.end == End::Awaited && self.has_confirmed(to);
+                    let left_out = self.has_confirmed(to);
                     if left_out {
                         cut.insert(id);
                     }
@@ -131,7 +135,9 @@ impl Builder<'_, '_> {
             return Word::None;
         };
         let machine = self.out.machines.get(&to);
-        let is_plain = machine.is_none_or(|m| m.is_plain && m.chosen != Chosen::Unclear);
+        // of several awaiters one counts: where one link is confirmed, the others have to be as well
+        let is_clear = |chosen: Chosen| chosen != Chosen::Unclear || self.has_confirmed(to);
+        let is_plain = machine.is_none_or(|m| m.is_plain && is_clear(m.chosen));
         // a wrapper stands between them, or an awaiter that registers in its own way
         let value = self.rt.memory().ptr(edge.slot).unwrap_or_default();
         if !is_plain || self.out.node(value).is_none() {
@@ -180,6 +186,9 @@ impl Builder<'_, '_> {
                 .filter(|(_, o)| self.out.heap.is_object(*o));
             let known = objects.map(|(slot, o)| (*slot, self.awaited_node(*o)));
             let known: Vec<_> = known.collect();
+            if known.is_empty() && self.rt.module(machine.place.ty.module).metadata.is_none() {
+                return self.word_of_box(from, to);
+            }
             return match known.first() {
                 Some((slot, _)) if is_clear && known.iter().all(|(_, n)| n.is_some()) => {
                     Word::Otherwise(*slot)
@@ -210,6 +219,29 @@ impl Builder<'_, '_> {
             Some(slot) if !all.is_empty() => Word::Otherwise(slot),
             _ => Word::None,
         }
+    }
+
+    /// What the references of a box say whose fields have no names: one of them, or what it names, is what it awaits.
+    fn word_of_box(&self, from: NodeId, to: NodeId) -> Word {
+        let (Some(from), Some(to)) = (self.out.object(from), self.out.object(to)) else {
+            return Word::None;
+        };
+        let mut near = vec![to.addr];
+        for _ in 0..BOX_DEPTH {
+            let mut next = Vec::new();
+            for object in &near {
+                self.rt.for_each_reference(*object, &mut |_, target| {
+                    if next.len() < MAX_BOX_REFERENCES {
+                        next.push(target);
+                    }
+                });
+            }
+            if next.contains(&from.addr) {
+                return Word::Same;
+            }
+            near = next;
+        }
+        Word::Otherwise(to.addr)
     }
 
     /// The tasks that a combinator keeps: one by one, in an array, or in a list.

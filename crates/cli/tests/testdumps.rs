@@ -119,13 +119,13 @@ fn every_dump_shows_the_chains_that_its_program_told_of() {
     }
 }
 
-/// The methods that findings say wait for ever, each certain of it.
+/// The methods that findings say wait for ever. None is certain of it: one reference that damage took away looks the same.
 fn lost(report: &serde_json::Value) -> Vec<String> {
     let findings = report["findings"].as_array().expect("findings").iter();
     let mut lost: Vec<String> = findings
         .filter(|f| f["kind"] == "never-completes")
         .map(|f| {
-            assert_eq!(f["confidence"], "certain");
+            assert_eq!(f["confidence"], "likely");
             let title = f["title"].as_str().expect("title");
             let method = title.split(" in ").nth(1).expect("a method");
             method.split(" for ").next().expect("a method").to_owned()

@@ -4,6 +4,7 @@ use crate::gap::Gap;
 use crate::runtime::Runtime;
 use asynctriage_dump::{Addr, ImageStamp, MappedFile};
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 
 /// Modules that a gap names.
 const MAX_NAMED: usize = 40;
@@ -83,6 +84,13 @@ impl Runtime<'_> {
     /// What is not known for want of metadata, and which files have it. Speaks of the modules met so far.
     #[must_use]
     pub fn module_gaps(&self) -> Vec<Gap> {
+        let mut gaps = self.absent_gaps();
+        gaps.extend(self.unfound_gap());
+        gaps.extend(self.bad_names_gap());
+        gaps
+    }
+
+    fn absent_gaps(&self) -> Vec<Gap> {
         let seen = self.modules_seen();
         let absent: Vec<&Absent> = seen.iter().filter_map(|m| m.absent.as_ref()).collect();
         let Some(first) = absent.first() else {
@@ -119,6 +127,53 @@ impl Runtime<'_> {
                 names.join(", ")
             ),
         }]
+    }
+
+    /// Modules of which not even the file is known.
+    fn unfound_gap(&self) -> Option<Gap> {
+        let seen = self.modules_seen();
+        let mut unfound = seen.iter().filter(|m| {
+            m.metadata.is_none() && m.absent.is_none() && m.unnamed.load(Ordering::Relaxed)
+        });
+        let first = unfound.next()?;
+        let count = unfound.count().saturating_add(1);
+        Some(Gap {
+            section: "names",
+            place: match count {
+                1 => format!("module {}", first.addr),
+                n => format!("{n} modules, such as that at {}", first.addr),
+            },
+            why: "neither their metadata nor the file that holds it can be found: their types are shown as module and token, and what depends on the names of types is missing".into(),
+            remedy: "the dump may be damaged or cut: compare it with the original, or take another one".into(),
+        })
+    }
+
+    /// Names that are none.
+    fn bad_names_gap(&self) -> Option<Gap> {
+        let seen = self.modules_seen();
+        let bad = seen.iter().filter_map(|m| {
+            let count = m.metadata.as_ref()?.bad_names();
+            (count > 0).then_some((m, count))
+        });
+        let bad: Vec<_> = bad.collect();
+        let (first, _) = bad.first()?;
+        let count = bad.iter().map(|(_, n)| *n).fold(0, u64::saturating_add);
+        let first = if first.name.is_empty() {
+            format!("module {}", first.addr)
+        } else {
+            first.name.clone()
+        };
+        Some(Gap {
+            section: "names",
+            place: match bad.len() {
+                1 => format!("the metadata of {first}"),
+                n => format!("the metadata of {n} modules, such as {first}"),
+            },
+            why: format!(
+                "{count} times a name was looked up that is no text: what has it is shown as module and token, and what depends on it is missing"
+            ),
+            remedy: "memory is damaged: take another dump, or bring the files of the modules with --module-path".into(),
+        })
     }
 }
 

@@ -9,6 +9,7 @@ use asynctriage_dump::{Addr, Memory};
 use asynctriage_image::pe::{PeImage, PeLayout};
 use asynctriage_metadata::{Metadata, Source, Table};
 use rustc_hash::FxHashMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, RwLock};
 
 /// Bit 0 of PEImageLayout.Flags: the image stands as the loader laid it out, else as in the file (8.0 to 11.0).
@@ -87,6 +88,8 @@ pub struct Module<'d> {
     pub image_base: Option<Addr>,
     /// What is missing when there is no metadata.
     pub(crate) absent: Option<Absent>,
+    /// Whether a name was asked for that it does not have.
+    pub(crate) unnamed: AtomicBool,
 }
 
 /// Modules by the address of their native structure.
@@ -154,6 +157,7 @@ impl<'d> Runtime<'d> {
             metadata,
             image_base: image.map(|i| i.base),
             absent,
+            unnamed: AtomicBool::new(false),
         }
     }
 

@@ -258,7 +258,7 @@ impl<'d> Runtime<'d> {
             modules: ModuleCache::default(),
             code: CodeCache::default(),
             points: crate::code::PointLists::default(),
-            startup_gaps: packing(dump).into_iter().collect(),
+            startup_gaps: packing(dump).into_iter().chain(shape(dump)).collect(),
             core_names: None,
             native: OnceLock::new(),
             snapshots: OnceLock::new(),
@@ -319,6 +319,19 @@ fn packing(dump: &Dump) -> Option<Gap> {
             "test it with `{}` where it was packed, and copy it again; whatever is read from it may be wrong",
             packed.tester()
         ),
+    })
+}
+
+/// What the file's list of memory says against itself.
+fn shape(dump: &Dump) -> Option<Gap> {
+    dump.contradictions.any().then(|| Gap {
+        section: "dump",
+        place: "the list of what memory the file holds".into(),
+        why: format!(
+            "it contradicts itself: {}; memory may be missing, or stand at wrong addresses",
+            dump.contradictions
+        ),
+        remedy: "the file is damaged: compare it with the original, or take another dump".into(),
     })
 }
 

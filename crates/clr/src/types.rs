@@ -4,6 +4,7 @@ use crate::runtime::Runtime;
 use asynctriage_dump::Addr;
 use asynctriage_metadata::SigType;
 use rustc_hash::FxHashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, RwLock};
 
 /// Flags of the first MethodTable word (8.0 to 11.0).
@@ -316,6 +317,7 @@ impl Runtime<'_> {
         let module = self.module(ty.module);
         let named = module.metadata.as_ref().and_then(|m| m.full_name(ty.rid));
         named.unwrap_or_else(|| {
+            module.unnamed.store(true, Ordering::Relaxed);
             let of = if module.name.is_empty() {
                 format!("module {}", ty.module)
             } else {

@@ -8,8 +8,8 @@ use crate::elf::{Core, Notes, Segments, note_ranges};
 use crate::sniff::{self, Looks};
 use crate::under::Completion;
 use crate::{
-    Addr, AddressSpace, Arch, Container, DumpKind, Memory, OpenError, Os, Registers, Target, kind,
-    minidump,
+    Addr, AddressSpace, Arch, Container, Contradictions, DumpKind, Memory, OpenError, Os,
+    Registers, Target, kind, minidump,
 };
 
 /// An opened dump.
@@ -33,6 +33,8 @@ pub struct Dump {
     pub process: ProcessFacts,
     /// What is missing because the file is cut; `None` when nothing is.
     pub truncated: Option<Truncation>,
+    /// What its list of memory says against itself and the file; nothing where the file is cut.
+    pub contradictions: Contradictions,
     /// What cannot be read of the notes: threads and mapped files may be missing. Minidumps have none.
     pub broken_notes: BrokenNotes,
     /// How the file was compressed.
@@ -198,6 +200,10 @@ pub struct BrokenNotes {
     pub lists: usize,
     /// Notes of threads that are too short for registers.
     pub threads: usize,
+    /// Notes of the system that are of no kind it writes.
+    pub kinds: usize,
+    /// Entries of the list of mapped files without a name, or out of order.
+    pub files: usize,
 }
 
 /// The highest address that an arm64 process gets without asking for higher ones.
@@ -304,6 +310,7 @@ impl Dump {
                 arch,
             },
             threads: notes.threads,
+            contradictions: segments.contradictions,
             broken_notes: notes.broken,
             files: notes.files,
             process: notes.process,
@@ -338,6 +345,7 @@ impl Dump {
             threads: parts.threads,
             files: parts.files,
             process: parts.process,
+            contradictions: parts.contradictions,
             broken_notes: BrokenNotes::default(),
             truncated,
             compression,

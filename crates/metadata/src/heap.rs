@@ -58,20 +58,50 @@ impl<S: Source> Metadata<S> {
         None
     }
 
+    /// A string of `#Strings` that something has to have.
+    pub(crate) fn name(&self, offset: u32) -> Option<String> {
+        let name = self.string(offset).filter(|n| !n.is_empty());
+        if name.is_none() && self.is_present(offset) {
+            self.count_bad_name();
+        }
+        name
+    }
+
+    /// A string of `#Strings` that something may lack.
+    pub(crate) fn namespace(&self, offset: u32) -> Option<String> {
+        if offset == 0 {
+            return Some(String::new());
+        }
+        self.name(offset)
+    }
+
+    /// Whether the first byte of a string can be read.
+    fn is_present(&self, offset: u32) -> bool {
+        let start = self.layout.streams.strings.tail(offset);
+        start.is_none_or(|(start, _)| array::<1>(&self.source, start).is_some())
+    }
+
     /// A string of `#Strings`.
     pub(crate) fn string(&self, offset: u32) -> Option<String> {
         if offset == 0 {
             return Some(String::new());
+        }
+        if u64::from(offset) >= self.layout.streams.strings.size {
+            self.count_bad_name();
+            return None;
         }
         let mut bytes = Vec::new();
         self.string_pieces(offset, |piece| {
             bytes.extend_from_slice(piece);
             true
         })?;
-        Some(
-            String::from_utf8(bytes)
-                .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()),
-        )
+        let text = String::from_utf8(bytes).ok();
+        let text = text.filter(|t| !t.contains(char::is_control));
+        if text.is_none() {
+            self.count_bad_name();
+        }
+        // what a dump was written without may stand there as zeros
+        text.filter(|t| !t.is_empty())
     }
 
     /// Whether a string of `#Strings` is `text`, without copying it.

@@ -5,11 +5,14 @@ use crate::root::{MetadataError, read_streams};
 use crate::source::Source;
 use crate::table::Table;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The metadata of a module, read piece by piece as it is asked.
 pub struct Metadata<S> {
     pub(crate) source: S,
     pub(crate) layout: Layout,
+    /// See [`Metadata::bad_names`].
+    bad_names: AtomicU64,
 }
 
 /// Version of an assembly.
@@ -43,7 +46,22 @@ impl<S: Source> Metadata<S> {
     pub fn parse(source: S) -> Result<Self, MetadataError> {
         let streams = read_streams(&source)?;
         let layout = read_layout(&source, streams)?;
-        Ok(Self { source, layout })
+        Ok(Self {
+            source,
+            layout,
+            bad_names: AtomicU64::new(0),
+        })
+    }
+
+    /// How often a name was asked for whose bytes are there and are none: no UTF-8, control characters, nothing at all,
+    /// or behind the end of all names. No compiler writes such; they count as unknown.
+    #[must_use]
+    pub fn bad_names(&self) -> u64 {
+        self.bad_names.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn count_bad_name(&self) {
+        self.bad_names.fetch_add(1, Ordering::Relaxed);
     }
 
     /// How many rows a table has. Rows beyond the end of the source do not count.

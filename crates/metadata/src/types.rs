@@ -108,8 +108,8 @@ impl<S: Source> Metadata<S> {
         let row = self.row(Table::TypeDef, rid)?;
         Some(TypeDef {
             flags: row.cell(0),
-            name: self.string(row.cell(1))?,
-            namespace: self.string(row.cell(2))?,
+            name: self.name(row.cell(1))?,
+            namespace: self.namespace(row.cell(2))?,
             extends: row.coded(3, Coded::TypeDefOrRef),
             field_list: row.cell(4),
             method_list: row.cell(5),
@@ -136,11 +136,11 @@ impl<S: Source> Metadata<S> {
         let mut length = 0_usize;
         while path.segments.len() < MAX_NESTING && length < MAX_FULL_NAME {
             let row = self.row(Table::TypeDef, rid)?;
-            let name = self.string(row.cell(1))?;
+            let name = self.name(row.cell(1))?;
             length = length.saturating_add(name.len());
             path.segments.push(name);
             if row.cell(0) & VISIBILITY <= 1 {
-                path.namespace = self.string(row.cell(2))?;
+                path.namespace = self.namespace(row.cell(2))?;
                 path.segments.reverse();
                 return Some(path);
             }

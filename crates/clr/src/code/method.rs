@@ -5,6 +5,7 @@ use asynctriage_dump::Addr;
 use asynctriage_metadata::names::{self, simple_type_name};
 use asynctriage_metadata::{Method, Table, Token};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Low bits of MethodDesc.Flags: what kind of method it is (8.0 to 11.0).
 const KIND_MASK: u16 = 7;
@@ -137,6 +138,7 @@ impl Runtime<'_> {
         }
         self.defined_name(method).unwrap_or_else(|| {
             let module = self.module(method.module);
+            module.unnamed.store(true, Ordering::Relaxed);
             let of = if module.name.is_empty() {
                 format!("module {}", method.module)
             } else {

@@ -98,6 +98,9 @@ impl Runtime<'_> {
         self.add_thread_contexts(&mut shape);
         shape.contexts.sort_unstable();
         shape.contexts.dedup();
+        if shape.segments.is_empty() && shape.gaps.is_empty() {
+            shape.gaps.push(self.lost("the list of heap segments", v));
+        }
         drop_overlaps(&mut shape);
         shape
     }

@@ -38,6 +38,18 @@ impl Runtime<'_> {
         if broken.threads > 0 {
             parts.push(format!("{} notes of threads are too short", broken.threads));
         }
+        if broken.kinds > 0 {
+            parts.push(format!(
+                "{} notes are of no kind that a system writes",
+                broken.kinds
+            ));
+        }
+        if broken.files > 0 {
+            parts.push(format!(
+                "the list of mapped files is wrong in {} entries",
+                broken.files
+            ));
+        }
         (!parts.is_empty()).then(|| Gap {
             section: "threads",
             place: "the notes of the core".into(),

@@ -32,6 +32,8 @@ pub(crate) struct Core<'a> {
     pub(crate) headers: &'a [ProgramHeader],
     /// Entries of the segment list that the file ends before.
     pub(crate) lost_headers: u64,
+    /// Where the segment list ends in the file.
+    pub(crate) lists_end: u64,
 }
 
 impl<'a> Core<'a> {
@@ -44,11 +46,13 @@ impl<'a> Core<'a> {
             other => return Err(OpenError::Machine(other.0)),
         };
         let (headers, lost_headers) = program_headers(header, file)?;
+        let len = size_of_val(headers) as u64;
         Ok(Self {
             header,
             arch,
             headers,
             lost_headers,
+            lists_end: header.e_phoff.get(LE).saturating_add(len),
         })
     }
 }

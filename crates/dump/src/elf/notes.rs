@@ -87,7 +87,11 @@ impl Notes {
                 self.broken.threads = self.broken.threads.saturating_add(is_broken);
                 self.threads.extend(thread);
             }
-            NT_FILE if self.files.is_empty() => self.files = nt::files(desc),
+            NT_FILE if self.files.is_empty() => {
+                let broken;
+                (self.files, broken) = nt::files(desc);
+                self.broken.files = self.broken.files.saturating_add(broken);
+            }
             NT_AUXV if process.auxv.is_empty() => process.auxv = nt::auxv(desc),
             // gdb writes one for each thread, the first thread's first
             NT_SIGINFO => process.signal = process.signal.or_else(|| nt::signal(desc)),
@@ -96,6 +100,9 @@ impl Notes {
                     (process.pid, process.command, process.arguments) =
                         (Some(pid), command, arguments);
                 }
+            }
+            kind if !nt::KINDS.contains(&kind.0) => {
+                self.broken.kinds = self.broken.kinds.saturating_add(1);
             }
             _ => {}
         }

@@ -11,6 +11,10 @@ const PATH_MAX: usize = 4096;
 /// Most entries of NT_FILE that are kept: 16 times the kernel's default limit of mappings.
 const MAX_FILES: u64 = 1 << 20;
 
+/// Types of notes that systems write under the name CORE: threads' registers of both kinds, the process, the platform,
+/// the auxiliary vector, signals, mapped files; gdb has a few of its own.
+pub(super) const KINDS: [u32; 11] = [1, 2, 3, 4, 5, 6, 10, 13, 20, 0x5349_4749, 0x4649_4C45];
+
 /// NT_PRSTATUS: a thread.
 pub(super) fn thread(desc: &[u8], arch: Arch) -> Option<ThreadSnapshot> {
     let registers = desc.get(REGISTERS..)?;
@@ -111,23 +115,43 @@ pub(super) fn auxv(desc: &[u8]) -> Vec<(u64, u64)> {
 }
 
 /// NT_FILE: mapped files. Their offsets are counted in a unit that the note states: createdump writes 4096,
-/// gdb 1, the kernel its page size.
-pub(super) fn files(desc: &[u8]) -> Vec<MappedFile> {
+/// gdb 1, the kernel its page size. With them the number of entries that have no name, of names without an entry, and of
+/// entries that end before they begin or stand below the one before.
+pub(super) fn files(desc: &[u8]) -> (Vec<MappedFile>, usize) {
     let (Some(count), Some(unit)) = (u64_at(desc, 0), u64_at(desc, 8)) else {
-        return Vec::new();
+        return (Vec::new(), 1);
     };
+    let listed = count;
     let table = desc.get(16..).unwrap_or_default();
     let entries = table.as_chunks::<24>().0;
     let count = usize::try_from(count.min(MAX_FILES))
         .unwrap_or(0)
         .min(entries.len());
     let names = table.get(count.saturating_mul(24)..).unwrap_or_default();
+    // each name ends with a zero
+    let named = names.split(|b| *b == 0).filter(|n| !n.is_empty()).count();
     let names = names.split(|b| *b == 0);
     let entries = entries.iter().take(count);
-    entries
+    let files: Vec<MappedFile> = entries
         .zip(names)
         .filter_map(|(entry, name)| file(entry, name, unit))
-        .collect()
+        .collect();
+    let listed = usize::try_from(listed).unwrap_or(usize::MAX);
+    let broken = listed.abs_diff(named).max(disordered(&files));
+    (files, broken)
+}
+
+/// Entries that end before they begin, and such as stand below the one before.
+fn disordered(files: &[MappedFile]) -> usize {
+    let mut last = Addr::NULL;
+    let mut count = 0_usize;
+    for file in files {
+        if file.start < last || file.end <= file.start {
+            count = count.saturating_add(1);
+        }
+        last = file.start;
+    }
+    count
 }
 
 fn file(entry: &[u8], name: &[u8], unit: u64) -> Option<MappedFile> {

@@ -2,11 +2,14 @@
 
 use std::ops::Range;
 
-use object::elf::{PF_R, PF_W, PF_X, PT_LOAD, PT_NOTE};
+use object::elf::{PF_R, PF_W, PF_X, PT_LOAD, PT_NOTE, PT_NULL};
 
 use super::{Core, LE, ProgramHeader};
 use crate::pieces::{Content, Piece};
-use crate::{Access, Addr, Region, Truncation};
+use crate::{Access, Addr, Contradictions, Region, Truncation};
+
+/// The smallest page.
+const PAGE: u64 = 4096;
 
 /// What the `PT_LOAD` entries say.
 #[derive(Debug, Default)]
@@ -15,6 +18,8 @@ pub(crate) struct Segments {
     pub(crate) regions: Vec<Region>,
     /// Bytes and segments past the end of the file.
     pub(crate) lost: Truncation,
+    /// What contradicts the list.
+    pub(crate) contradictions: Contradictions,
 }
 
 impl Segments {
@@ -24,6 +29,9 @@ impl Segments {
         out.lost.lost_headers = core.lost_headers;
         for header in core.headers.iter().filter(|h| h.p_type.get(LE) == PT_LOAD) {
             out.add(header, file_len);
+        }
+        if out.lost == Truncation::default() {
+            out.contradictions = contradictions(core, file_len);
         }
         out
     }
@@ -66,6 +74,53 @@ impl Segments {
             dumped: dumped.saturating_sub(part.start),
             access: access(header),
         });
+    }
+}
+
+/// What the list says against itself. Of a file that is cut it says nothing more.
+fn contradictions(core: &Core<'_>, file_len: u64) -> Contradictions {
+    let all = || core.headers.iter().filter(|h| h.p_type.get(LE) != PT_NULL);
+    // gdb writes regions wherever it stands, and what is cut from such a core begins anywhere; others write pages
+    let filed = |h: &&ProgramHeader| h.p_type.get(LE) == PT_LOAD && h.p_filesz.get(LE) > 0;
+    let in_pages = all()
+        .find(filed)
+        .is_none_or(|h| h.p_offset.get(LE).is_multiple_of(PAGE));
+    let page = if in_pages { PAGE } else { 1 };
+    let mut out = Contradictions {
+        entries: all().count(),
+        strange: all().filter(|h| is_strange(h, page)).count(),
+        ..Contradictions::default()
+    };
+    let loads = all().filter(|h| h.p_type.get(LE) == PT_LOAD);
+    out.check_order(loads.map(|h| {
+        let (_, _, end) = Extent::new(h, file_len).limits();
+        (h.p_vaddr.get(LE), end)
+    }));
+    let mut parts: Vec<(u64, u64)> = all()
+        .map(|h| (h.p_offset.get(LE), h.p_filesz.get(LE)))
+        .map(|(from, size)| (from, from.saturating_add(size)))
+        .collect();
+    parts.push((0, core.lists_end));
+    // what stands behind is the list of sections, where there is one
+    let end = parts.iter().map(|(_, to)| *to).max().unwrap_or(0);
+    let has_sections = core.header.e_shoff.get(LE) != 0;
+    out.check_parts(parts, if has_sections { end } else { file_len });
+    out
+}
+
+/// Whether no system writes such an entry: cores have notes and regions, and regions are pages.
+fn is_strange(header: &ProgramHeader, page: u64) -> bool {
+    match header.p_type.get(LE) {
+        PT_NOTE => false,
+        PT_LOAD => {
+            let (size, filed) = (header.p_memsz.get(LE), header.p_filesz.get(LE));
+            let flags = header.p_flags.get(LE);
+            flags.0 & !(PF_R | PF_W | PF_X).0 != 0
+                || !header.p_vaddr.get(LE).is_multiple_of(page)
+                || !size.is_multiple_of(page)
+                || filed > size
+        }
+        _ => true,
     }
 }
 

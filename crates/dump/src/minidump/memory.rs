@@ -6,7 +6,7 @@ use ::minidump::{MinidumpMemoryInfo, MinidumpMemoryInfoList};
 use super::File;
 use crate::bytes::{u32_at, u64_at};
 use crate::pieces::{Content, Piece};
-use crate::{Access, Addr, Region, Truncation};
+use crate::{Access, Addr, Contradictions, Region, Truncation};
 
 /// `MEM_COMMIT`.
 const COMMITTED: u32 = 0x1000;
@@ -20,6 +20,8 @@ pub(super) struct Lists {
     pub(super) regions: Vec<Region>,
     /// What the file ends before.
     pub(super) lost: Truncation,
+    /// What contradicts the lists.
+    pub(super) contradictions: Contradictions,
 }
 
 impl Lists {
@@ -31,6 +33,9 @@ impl Lists {
         out.add_list(stream(dump, file, Stream::MemoryListStream), file.len());
         if out.lost == Truncation::default() && lists_are_cut(dump, file) {
             out.lost.lost_headers = 1;
+        }
+        if out.lost != Truncation::default() {
+            out.contradictions = Contradictions::default();
         }
         let held = joined(&out.pieces);
         match dump.get_stream::<MinidumpMemoryInfoList<'_>>() {
@@ -50,12 +55,20 @@ impl Lists {
             return;
         };
         let entries = list.get(ENTRY..).unwrap_or_default().as_chunks::<ENTRY>().0;
-        for entry in entries.iter().take(to_usize(count)) {
-            if let (Some(start), Some(size)) = (u64_at(entry, 0), u64_at(entry, 8)) {
-                self.add(start, size, offset, file_len as u64);
-                offset = offset.saturating_add(size);
-            }
+        let entries = entries.get(..to_usize(count)).unwrap_or(entries);
+        let ranges = entries
+            .iter()
+            .filter_map(|e| Some((u64_at(e, 0)?, u64_at(e, 8)?)));
+        let ranges: Vec<(u64, u64)> = ranges.collect();
+        for (start, size) in &ranges {
+            self.add(*start, *size, offset, file_len as u64);
+            offset = offset.saturating_add(*size);
         }
+        let ends = ranges
+            .iter()
+            .map(|(from, size)| (*from, from.saturating_add(*size)));
+        self.contradictions.entries = ranges.len();
+        self.contradictions.check_order(ends);
         self.count_lost(count, entries.len());
     }
 

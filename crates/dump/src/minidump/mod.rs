@@ -11,8 +11,8 @@ use ::minidump::{Error, Minidump, MinidumpSystemInfo};
 
 use crate::pieces::Piece;
 use crate::{
-    Arch, DumpKind, MappedFile, OpenError, Os, ProcessFacts, Region, Target, ThreadSnapshot,
-    Truncation,
+    Arch, Contradictions, DumpKind, MappedFile, OpenError, Os, ProcessFacts, Region, Target,
+    ThreadSnapshot, Truncation,
 };
 
 /// `MINIDUMP_TYPE` bits of the header: what the writer was asked for (dbgcore 20260109, wine 8).
@@ -34,6 +34,7 @@ pub(crate) struct Parts {
     pub(crate) pieces: Vec<Piece>,
     pub(crate) regions: Vec<Region>,
     pub(crate) lost: Truncation,
+    pub(crate) contradictions: Contradictions,
 }
 
 type File<'a> = Minidump<'a, &'a [u8]>;
@@ -53,6 +54,7 @@ pub(crate) fn read(file: &[u8]) -> Result<Parts, OpenError> {
         pieces: memory.pieces,
         regions: memory.regions,
         lost: memory.lost,
+        contradictions: memory.contradictions,
     })
 }
 

@@ -114,6 +114,15 @@ fn severity_of(limit: Option<i32>, waiters: u64, held: bool, requests: bool) -> 
     }
 }
 
+/// One without a limit may be a signal. The limit is one word: as many methods inside as it allows are another.
+fn confidence_of(limit: Option<i32>, entered: usize) -> Confidence {
+    match limit {
+        None => Confidence::Possible,
+        Some(limit) if usize::try_from(limit).is_ok_and(|l| l == entered) => Confidence::Certain,
+        Some(_) => Confidence::Likely,
+    }
+}
+
 fn semaphore(
     facts: Facts<'_, '_, '_>,
     at: Addr,
@@ -167,12 +176,11 @@ fn semaphore(
             listed(&holders)
         )
     };
-    // one without a limit may be a signal
-    let confidence = limit.map_or(Confidence::Possible, |_| Confidence::Certain);
+    let entered = facts.deadlocks.holders.of(at).len();
     let finding = Draft {
         kind: FindingKind::SemaphoreExhausted,
         severity,
-        confidence,
+        confidence: confidence_of(limit, entered),
         title: format!("{class}{name}: {of} free, {}", several(count, "waiter")),
         text: format!(
             "{} on one {class}{name} with {of} free{by}{sync}.{held}",

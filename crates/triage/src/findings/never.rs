@@ -178,10 +178,11 @@ fn describe(
         } else {
             Severity::Warning
         },
+        // one reference that damage took away looks the same, and no other word tells of it
         confidence: if doubts.is_empty() {
-            Confidence::Certain
-        } else {
             Confidence::Likely
+        } else {
+            Confidence::Possible
         },
         title: format!(
             "{} in {} for what nothing can complete",

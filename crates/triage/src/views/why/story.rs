@@ -255,7 +255,7 @@ impl<'s, 'a, 'r, 'd> Story<'s, 'a, 'r, 'd> {
     fn end(&self, group: &ChainGroup) -> WhyEnd {
         let never = self.scene.report.findings.iter().any(|f| {
             f.kind == FindingKind::NeverCompletes
-                && f.confidence == Confidence::Certain
+                && f.confidence >= Confidence::Likely
                 && f.chains.contains(&group.id)
         });
         if never {

@@ -1,0 +1,104 @@
+//! One changed word of a real dump: what another word contradicts is told.
+
+use asynctriage_dump::Dump;
+use asynctriage_report::{Confidence, FindingKind, Report};
+use asynctriage_triage::{Options, analyse};
+use std::io::Read;
+
+/// The report of a dump of `testdumps` with other bytes at some place of the file.
+fn report(name: &str, at: usize, new: &[u8]) -> Report {
+    let path = format!(
+        "{}/../../testdumps/{name}.dmp.gz",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let packed = std::fs::read(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
+    let mut bytes = Vec::new();
+    flate2::read::GzDecoder::new(&*packed)
+        .read_to_end(&mut bytes)
+        .expect("a packed dump");
+    bytes[at..at + new.len()].copy_from_slice(new);
+    let dump = Dump::from_bytes(bytes).expect("a dump");
+    analyse(&dump, &Options::default()).expect("a report")
+}
+
+fn has_gap(report: &Report, why: &str) -> bool {
+    report.gaps.iter().any(|g| g.why.contains(why))
+}
+
+fn assert_told(name: &str, at: usize, new: u64, why: &str) {
+    let whole = report(name, at, &[]);
+    assert!(!has_gap(&whole, why), "{name} is whole: {:?}", whole.gaps);
+    let damaged = report(name, at, &new.to_le_bytes());
+    assert!(has_gap(&damaged, why), "{name}: {:?}", damaged.gaps);
+}
+
+#[test]
+fn a_second_awaiter_is_denied_by_what_it_names() {
+    assert_told(
+        "chain-9.0.23",
+        282_392,
+        0x7fbf_6280_cd58,
+        "denied by the other",
+    );
+}
+
+#[test]
+fn a_frame_has_one_task() {
+    let name = "states-runtimeasync-11.0.0";
+    assert_told(name, 292_848, 0x7ff3_a580_4f48, "belong to two tasks");
+}
+
+#[test]
+fn who_waits_is_an_object() {
+    assert_told(
+        "never-10.0.15",
+        307_232,
+        0x1000,
+        "what they name is no object",
+    );
+}
+
+#[test]
+fn a_copy_names_a_box_of_its_type() {
+    let why = "its builder names no task of its type";
+    assert_told("never-10.0.15", 307_272, 0x7ff3_9fc0_48d8, why);
+}
+
+#[test]
+fn a_semaphore_has_no_more_places_than_its_limit() {
+    assert_told(
+        "selfcontained-9.0.5",
+        304_944,
+        0x7fbf_6280_8d38,
+        "contradict themselves",
+    );
+}
+
+#[test]
+fn regions_fill_the_file() {
+    // the kind of an entry of the list of segments
+    assert_told("chain-9.0.23", 568, 0x6_7FFF_FFFF, "it contradicts itself");
+}
+
+#[test]
+fn mapped_files_have_names() {
+    assert_told(
+        "locks-10.0.15",
+        30_120,
+        0x8000_0000,
+        "the list of mapped files is wrong",
+    );
+}
+
+/// Without one of its references the object is as lost as one that nobody ever kept.
+#[test]
+fn what_one_lost_reference_explains_is_not_certain() {
+    let damaged = report("clients-10.0.15", 355_632, &[0; 8]);
+    let mut never = damaged
+        .findings
+        .iter()
+        .filter(|f| f.kind == FindingKind::NeverCompletes)
+        .peekable();
+    assert!(never.peek().is_some());
+    assert!(never.all(|f| f.confidence < Confidence::Certain));
+}
