@@ -1,6 +1,6 @@
-//! Stacks of x64 Linux, where code of CoreLib keeps no frame pointers.
+//! Stacks of x64 Linux, where code of CoreLib keeps no frame pointers, and references of its heap.
 
-use asynctriage_clr::{FrameSource, Gap, Runtime};
+use asynctriage_clr::{FrameSource, Gap, Reference, Runtime};
 use asynctriage_dump::Dump;
 use std::io::Read;
 use std::path::Path;
@@ -98,4 +98,39 @@ fn a_broken_note_is_a_gap_with_what_it_costs() {
     let said = |text: &str| gaps.iter().any(|g| g.why.contains(text));
     assert!(said("a note is broken in 1 of their lists"), "{gaps:?}");
     assert!(said("no registers for 8 of 9 threads"), "{gaps:?}");
+}
+
+#[test]
+fn who_refers_to_an_object_is_the_reverse_of_what_objects_refer_to() {
+    let dump = Dump::from_bytes(unpacked()).unwrap();
+    let rt = Runtime::open(&dump).unwrap();
+    let heap = rt.walk_heap(&|_| false);
+    let mut all = Vec::new();
+    for segment in 0..heap.shape.segments.len() {
+        for holder in heap.objects_in(segment) {
+            let mut found = |slot, target| {
+                all.push(Reference {
+                    target,
+                    holder,
+                    slot,
+                });
+            };
+            rt.for_each_reference(holder, &mut found);
+        }
+    }
+    all.retain(|r| heap.is_object(r.target));
+    all.sort_unstable();
+    // runs of references overlap in some types
+    all.dedup();
+    assert!(all.len() > 500, "{}", all.len());
+    let targets = all.iter().map(|r| r.target);
+    let found = rt.referrers(&heap, targets, usize::MAX);
+    assert_eq!(found.references, all);
+
+    // few among many
+    let one = all[all.len() / 2].target;
+    let to_one: Vec<Reference> = all.iter().copied().filter(|r| r.target == one).collect();
+    let found = rt.referrers(&heap, [one], usize::MAX);
+    assert_eq!(found.references, to_one);
+    assert_eq!(found.of(one), to_one);
 }

@@ -48,6 +48,11 @@ impl Bits {
         Self(vec![0; usize::try_from(words).unwrap_or(0)])
     }
 
+    /// Bytes of the segment that the bits stand for.
+    pub(super) fn bytes(&self) -> u64 {
+        (self.0.len() as u64).saturating_mul(GRANULE * 64)
+    }
+
     pub(super) fn set(&mut self, offset: u64) {
         if let Some(word) = self
             .0

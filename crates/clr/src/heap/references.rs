@@ -36,15 +36,55 @@ impl Scan {
         if matches!(self.map, RefMap::None) {
             return;
         }
+        slots(memory, &self.map, object, self.size(memory, object), found);
+    }
+
+    fn size(&self, memory: &dyn Memory, object: Addr) -> u64 {
         let elements = if self.component == 0 {
             0
         } else {
             memory.u32(object + 8).map_or(0, u64::from)
         };
-        let size = self
-            .base
-            .saturating_add(self.component.saturating_mul(elements));
-        slots(memory, &self.map, object, size, found);
+        self.base
+            .saturating_add(self.component.saturating_mul(elements))
+    }
+
+    /// Whether a word is one of an object's reference slots.
+    pub(super) fn has(&self, memory: &dyn Memory, object: Addr, slot: Addr) -> bool {
+        let Some(offset) = slot.since(object) else {
+            return false;
+        };
+        let is_in = |start: u64, len: u64| {
+            let into = offset.checked_sub(start);
+            into.is_some_and(|into| into.saturating_add(8) <= len && into & 7 == 0)
+        };
+        let size = self.size(memory, object);
+        match &self.map {
+            RefMap::None => false,
+            RefMap::Series(series) => series.iter().any(|(start, less)| {
+                let len = size.checked_add_signed(*less).unwrap_or(0);
+                let end = start.checked_add(len);
+                end.is_some_and(|end| end <= size) && is_in(*start, len)
+            }),
+            RefMap::Repeat(start, items) => {
+                let into = offset.checked_sub(*start);
+                let into = into.filter(|_| offset.saturating_add(16) <= size);
+                let Some(mut rest) = into.and_then(|i| i.checked_rem(stride(items))) else {
+                    return false;
+                };
+                for (count, skip) in items.iter() {
+                    let len = u64::from(*count).saturating_mul(8);
+                    if rest < len {
+                        return rest & 7 == 0;
+                    }
+                    let Some(after) = rest.checked_sub(len.saturating_add(u64::from(*skip))) else {
+                        return false;
+                    };
+                    rest = after;
+                }
+                false
+            }
+        }
     }
 
     /// Adds what an object refers to.
@@ -126,14 +166,7 @@ fn slots(
         }
         RefMap::Repeat(start, items) => {
             let (mut at, end) = (object + *start, object + size.saturating_sub(8));
-            let stride: u64 = items
-                .iter()
-                .map(|(n, skip)| {
-                    u64::from(*n)
-                        .saturating_mul(8)
-                        .saturating_add(u64::from(*skip))
-                })
-                .sum();
+            let stride = stride(items);
             while stride > 0 && at < end {
                 for (count, skip) in items.iter() {
                     let len = u64::from(*count)
@@ -145,6 +178,15 @@ fn slots(
             }
         }
     }
+}
+
+/// Bytes of one element of an array of structures.
+fn stride(items: &[(u32, u32)]) -> u64 {
+    let bytes = |(count, skip): &(u32, u32)| {
+        let slots = u64::from(*count).saturating_mul(8);
+        slots.saturating_add(u64::from(*skip))
+    };
+    items.iter().map(bytes).fold(0, u64::saturating_add)
 }
 
 fn run(memory: &dyn Memory, start: Addr, len: u64, found: &mut dyn FnMut(Addr, Addr)) {

@@ -1,13 +1,17 @@
 //! Who refers to some objects: the references of the heap followed against their direction.
 
-use super::index::Heap;
-use super::instances::CHUNK;
+use super::index::{Bits, Heap};
 use super::references::Scan;
+use super::segments::Segment;
 use crate::runtime::Runtime;
 use asynctriage_dump::Addr;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+/// Bytes of a segment that one task looks at.
+const CHUNK: u64 = 2 << 20;
+/// Where the whole of a chunk is not there, what is of it is read by these.
+const PAGE: u64 = 4096;
 /// Bits of the filter for one object that is looked for.
 const BITS_EACH: usize = 16;
 /// Words of the filter at most.
@@ -47,6 +51,9 @@ impl Referrers {
 /// Objects that are looked for, with a filter in front: nearly every reference of a heap leads to something else.
 struct Wanted {
     objects: FxHashSet<Addr>,
+    first: u64,
+    /// From the first to the last.
+    range: u64,
     filter: Vec<u64>,
 }
 
@@ -56,8 +63,12 @@ impl Wanted {
             .max(64)
             .next_power_of_two()
             .min(MAX_FILTER);
+        let first = objects.iter().min().map_or(0, |a| a.0);
+        let last = objects.iter().max().map_or(0, |a| a.0);
         let mut out = Self {
             objects,
+            first,
+            range: last.saturating_sub(first),
             filter: vec![0; words],
         };
         for object in &out.objects {
@@ -70,6 +81,9 @@ impl Wanted {
     }
 
     fn has(&self, object: Addr) -> bool {
+        if object.0.wrapping_sub(self.first) > self.range {
+            return false;
+        }
         let (word, bit) = place(object, self.filter.len());
         self.filter.get(word).is_some_and(|w| w & bit != 0) && self.objects.contains(&object)
     }
@@ -84,8 +98,8 @@ fn place(object: Addr, words: usize) -> (usize, u64) {
 }
 
 impl Runtime<'_> {
-    /// The references from objects of the heap to `targets`, `limit` at most. Looks at every object once; those that are
-    /// garbage count as well.
+    /// The references from objects of the heap to `targets`, `limit` at most. Reads every word of the heap once, and asks only
+    /// of those that name a target which object they belong to; objects that are garbage count as well.
     #[must_use]
     pub fn referrers(
         &self,
@@ -97,16 +111,17 @@ impl Runtime<'_> {
         if wanted.objects.is_empty() {
             return Referrers::default();
         }
-        let chunks = heap.chunks();
+        let chunks: Vec<(Addr, u64)> = heap
+            .shape
+            .segments
+            .iter()
+            .zip(&heap.starts)
+            .flat_map(|(segment, starts)| chunks_of(segment, starts))
+            .collect();
         let found = chunks
             .par_iter()
-            .map_init(FxHashMap::default, |scans, (segment, first)| {
-                self.referrers_in(
-                    heap.objects_in_words(*segment, *first, CHUNK),
-                    &wanted,
-                    scans,
-                    limit,
-                )
+            .map_init(FxHashMap::default, |scans, (start, len)| {
+                self.referrers_in(heap, *start, *len, &wanted, scans, limit)
             });
         let mut references: Vec<Reference> = found.flatten_iter().collect();
         references.sort_unstable();
@@ -117,29 +132,74 @@ impl Runtime<'_> {
 
     fn referrers_in(
         &self,
-        objects: impl Iterator<Item = Addr>,
+        heap: &Heap,
+        start: Addr,
+        len: u64,
         wanted: &Wanted,
-        scans: &mut FxHashMap<u64, Scan>,
+        scans: &mut FxHashMap<Addr, Scan>,
         limit: usize,
     ) -> Vec<Reference> {
         let mut out = Vec::new();
-        for holder in objects {
-            let header = self.memory.u64(holder).unwrap_or(0) & !7;
-            let scan = scans
-                .entry(header)
-                .or_insert_with_key(|mt| self.scan_of(Addr(*mt)));
-            scan.for_each(self.memory, holder, &mut |slot, target| {
-                // one more than the limit tells that there are more
-                if wanted.has(target) && out.len() <= limit {
-                    out.push(Reference {
-                        target,
-                        holder,
-                        slot,
-                    });
-                }
-            });
+        let mut found = |slot, target| {
+            // one more than the limit tells that there are more
+            if out.len() > limit {
+                return;
+            }
+            if let Some(holder) = self.holder_of(heap, slot, scans) {
+                out.push(Reference {
+                    target,
+                    holder,
+                    slot,
+                });
+            }
+        };
+        if let Some(bytes) = self.memory.slice(start, len) {
+            words_of(bytes, start, wanted, &mut found);
+            return out;
+        }
+        let (mut at, end) = (start, start + len);
+        while at < end {
+            let rest = PAGE.saturating_sub(at.0 & (PAGE - 1));
+            let rest = rest.min(end.since(at).unwrap_or(0));
+            if let Some(bytes) = self.memory.slice(at, rest) {
+                words_of(bytes, at, wanted, &mut found);
+            }
+            at = at + rest;
         }
         out
+    }
+
+    /// The object that a word belongs to, if the word is one of its references.
+    fn holder_of(
+        &self,
+        heap: &Heap,
+        slot: Addr,
+        scans: &mut FxHashMap<Addr, Scan>,
+    ) -> Option<Addr> {
+        let holder = heap.object_at_or_before(slot)?;
+        let mt = Addr(self.memory.u64(holder)? & !7);
+        let scan = scans.entry(mt).or_insert_with_key(|mt| self.scan_of(*mt));
+        scan.has(self.memory, holder, slot).then_some(holder)
+    }
+}
+
+/// The parts of a segment that are looked at one by one.
+fn chunks_of(segment: &Segment, starts: &Bits) -> impl Iterator<Item = (Addr, u64)> + use<> {
+    let start = segment.start;
+    let len = segment.end.since(start).unwrap_or(0).min(starts.bytes());
+    (0..len.div_ceil(CHUNK)).map(move |chunk| {
+        let before = chunk.saturating_mul(CHUNK);
+        (start + before, len.saturating_sub(before).min(CHUNK))
+    })
+}
+
+/// Calls `found` with the address and the value of every word that names what is wanted.
+fn words_of(bytes: &[u8], start: Addr, wanted: &Wanted, found: &mut impl FnMut(Addr, Addr)) {
+    for (i, word) in bytes.as_chunks::<8>().0.iter().enumerate() {
+        let value = Addr(u64::from_le_bytes(*word));
+        if wanted.has(value) {
+            found(start.element(i as u64, 8), value);
+        }
     }
 }
 
