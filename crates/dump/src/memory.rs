@@ -47,6 +47,12 @@ pub trait Memory: Sync {
     /// `None` does not mean that they are unreadable: use [`Memory::read_into`] where a range may straddle two pieces.
     fn slice(&self, addr: Addr, len: u64) -> Option<&[u8]>;
 
+    /// The same for callers that look at few of the bytes and take those with [`Memory::slice`] as well: a trimmed dump
+    /// has these, and blanks for the others.
+    fn peek(&self, addr: Addr, len: u64) -> Option<&[u8]> {
+        self.slice(addr, len)
+    }
+
     /// How many bytes can be taken with one [`Memory::slice`] from `addr` on; 0 when nothing is readable there.
     fn run(&self, addr: Addr) -> u64;
 

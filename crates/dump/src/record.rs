@@ -13,18 +13,40 @@ pub(crate) const LINE: u64 = 64;
 #[derive(Debug)]
 pub(crate) struct Recorder {
     pages: Vec<AtomicU64>,
+    /// A bit for each page that is kept without marks: its bytes are blank unless marked.
+    kept: Vec<AtomicU64>,
     file_len: u64,
 }
 
 impl Recorder {
     /// An empty record for a file of `file_len` bytes.
     pub(crate) fn new(file_len: u64) -> Self {
+        let blank = |words: u64| (0..words).map(|_| AtomicU64::new(0)).collect();
+        let pages = file_len.div_ceil(PAGE);
         Self {
-            pages: (0..file_len.div_ceil(PAGE))
-                .map(|_| AtomicU64::new(0))
-                .collect(),
+            pages: blank(pages),
+            kept: blank(pages.div_ceil(64)),
             file_len,
         }
+    }
+
+    /// Keeps the pages of `len` bytes at `offset`, so that they can be taken with one read; no byte of them is marked.
+    pub(crate) fn keep(&self, offset: u64, len: u64) {
+        let Some(last) = len.checked_sub(1).map(|l| offset.saturating_add(l)) else {
+            return;
+        };
+        for page in offset / PAGE..=last / PAGE {
+            let word = usize::try_from(page / 64).ok();
+            if let Some(word) = word.and_then(|w| self.kept.get(w)) {
+                word.fetch_or(1 << (page & 63), Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn is_kept(&self, page: u64) -> bool {
+        let word = usize::try_from(page / 64).ok();
+        let word = word.and_then(|w| self.kept.get(w));
+        word.is_some_and(|w| w.load(Ordering::Relaxed) >> (page & 63) & 1 != 0)
     }
 
     /// Marks the lines of `len` bytes at `offset`.
@@ -54,12 +76,12 @@ impl Recorder {
         }
     }
 
-    /// The pages with marks, in order, joined where they touch.
+    /// The pages that are kept or have marks, in order, joined where they touch.
     pub(crate) fn touched(&self) -> Vec<Range<u64>> {
         let mut out: Vec<Range<u64>> = Vec::new();
         let marked = (0_u64..)
             .zip(&self.pages)
-            .filter(|(_, w)| w.load(Ordering::Relaxed) != 0);
+            .filter(|(page, w)| w.load(Ordering::Relaxed) != 0 || self.is_kept(*page));
         for (page, _) in marked {
             let start = page.saturating_mul(PAGE);
             let end = start.saturating_add(PAGE).min(self.file_len);

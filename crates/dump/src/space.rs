@@ -373,6 +373,14 @@ impl Memory for AddressSpace {
         Some(bytes)
     }
 
+    fn peek(&self, addr: Addr, len: u64) -> Option<&[u8]> {
+        let (file, from, bytes) = self.locate(addr, len)?;
+        if let Some(recorder) = self.recorder.as_ref().filter(|_| file == 0) {
+            recorder.keep(from as u64, len);
+        }
+        Some(bytes)
+    }
+
     #[inline]
     fn run(&self, addr: Addr) -> u64 {
         self.span(addr).map_or(0, |s| s.end.wrapping_sub(addr.0))
