@@ -4,8 +4,9 @@ use crate::shell::{cargo, output, root};
 use anyhow::{Context, Result, bail};
 
 /// The files, and what the example is asked for.
-pub(crate) const FILES: [(&str, &str); 5] = [
+pub(crate) const FILES: [(&str, &str); 6] = [
     ("crates/report/schema.json", "dump"),
+    ("crates/report/brief-schema.json", "brief"),
     ("crates/report/observe-schema.json", "observe"),
     ("crates/report/trace-schema.json", "trace"),
     ("crates/report/services-schema.json", "services"),

@@ -3,20 +3,24 @@
 mod ask;
 mod collect;
 mod diff;
+mod form;
 mod join;
 mod observe;
 mod symbols;
+mod target;
 mod trace;
 
 pub(crate) use ask::{FindArgs, RootArgs, WhyArgs};
 pub(crate) use collect::{CollectArgs, EventArgs};
 pub(crate) use diff::DiffArgs;
+pub(crate) use form::{DraftForm, Form, Format};
 pub(crate) use join::JoinArgs;
 pub(crate) use observe::ObserveArgs;
 pub(crate) use symbols::{AddArgs, SymbolsAction, SymbolsArgs};
+pub(crate) use target::Target;
 pub(crate) use trace::TraceArgs;
 
-use asynctriage_report::{Address, Severity};
+use asynctriage_report::Severity;
 use clap::{ArgGroup, Args, FromArgMatches, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -27,11 +31,15 @@ Examples:
   asynctriage hang.dmp -v                      every frame, address and piece of evidence
   asynctriage hang.dmp --method Checkout       only chains through a method
   asynctriage hang.dmp --leaf semaphore        only chains that wait for semaphores
-  asynctriage hang.dmp --format json -o r.json the whole report for tools and tickets
+  asynctriage hang.dmp -o report.json          the whole report for tools
+  asynctriage hang.dmp -o report.html          one page for a browser; report.md for a ticket
+  asynctriage render report.json -o report.md  a saved report in another form, without the dump
   asynctriage tree hang.dmp                    all chains merged, from the requests inwards
   asynctriage show hang.dmp 7f12000010a0       one object of a chain
   asynctriage why hang.dmp C3                  who would end the wait of a chain, and what those wait for
   asynctriage root hang.dmp 7f12000010a0       what keeps an object alive
+  asynctriage postmortem hang.dmp -o pm.md     a draft in which every fact carries its source
+  asynctriage show hang.dmp E17                what an id of a report or draft stands for
   asynctriage join a.dmp b.dmp c.dmp           requests followed through several services
   asynctriage diff a.dmp b.dmp                 what moved in the seconds between, and what did not
   asynctriage runbook bottleneck               what a finding means and what to do about it
@@ -75,11 +83,19 @@ pub(crate) enum Command {
     Queue(ReportArgs),
     /// List the locks that threads hold or wait for
     Locks(ReportArgs),
+    /// Say why the process ended: exceptions, what failed before, and the chains around them
+    Crash(ReportArgs),
+    /// Say what keeps memory alive: chains by what they retain, queues, finished methods
+    Oom(ReportArgs),
+    /// Draft a postmortem in which every fact carries the id of what proves it
+    Postmortem(PostmortemArgs),
+    /// Write a small dump that gives the same report, to pass on
+    Trim(TrimArgs),
     /// List async methods and tasks one by one
     Tasks(TasksArgs),
     /// Count the objects of the heap by type
     Heap(HeapArgs),
-    /// Show one object: its fields or elements, what it means, what refers to it
+    /// Show one object: its fields or elements, what refers to it; or what an id of the report stands for
     Show(ShowArgs),
     /// Tell why something waits: who would end its wait, what those wait for, and so on
     Why(WhyArgs),
@@ -87,6 +103,8 @@ pub(crate) enum Command {
     Root(RootArgs),
     /// Find texts on the heap
     Find(FindArgs),
+    /// Render a report that was saved as JSON, without its dump
+    Render(RenderArgs),
     /// Follow requests through several services: dumps of one incident as one picture
     Join(JoinArgs),
     /// Say what moved between dumps of one process, and what did not; also of two deployments
@@ -141,7 +159,12 @@ impl Command {
             | Self::Threads(args)
             | Self::Requests(args)
             | Self::Queue(args)
-            | Self::Locks(args) => &args.output,
+            | Self::Locks(args)
+            | Self::Crash(args)
+            | Self::Oom(args) => return args.output.verbose,
+            Self::Postmortem(args) => return args.output.verbose,
+            Self::Trim(_) => return 0,
+            Self::Render(args) => return args.output.verbose,
             Self::Tasks(args) => &args.output,
             Self::Heap(args) => &args.output,
             Self::Show(args) => &args.output,
@@ -177,7 +200,7 @@ fn several(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
 }
 
 /// What to analyse and what of it to report.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct ReportArgs {
     /// The dump: an ELF core by createdump, gcore or the kernel, or a minidump; .gz and .zst are unpacked; - reads it
     /// from the standard input
@@ -204,12 +227,15 @@ pub(crate) struct ReportArgs {
     pub(crate) limits: LimitArgs,
     #[command(flatten)]
     pub(crate) gates: GateArgs,
+    /// The short form for bots: JSON of less than 8 KB with the verdict, the findings and the first groups
+    #[arg(long, conflicts_with = "format", help_heading = "Output")]
+    pub(crate) brief: bool,
     #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub(crate) output: OutputArgs<Form>,
 }
 
 /// Files that complete what a dump lacks; each is used only when its identity is that of the dumped module.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Files")]
 pub(crate) struct FileArgs {
     /// Take modules that the dump lacks from DIR (an application's or runtime's folder); repeat for more
@@ -282,18 +308,54 @@ pub(crate) struct HeapArgs {
     pub(crate) output: OutputArgs,
 }
 
+/// What to draft a postmortem of.
 #[derive(Debug, Args)]
-pub(crate) struct ShowArgs {
-    /// The dump
+pub(crate) struct PostmortemArgs {
+    /// The dump, or a report that was saved as JSON
     #[arg(value_name = "DUMP")]
     pub(crate) dump: PathBuf,
-    /// The object: up to 16 hexadecimal digits, with or without 0x
-    #[arg(value_name = "ADDRESS")]
-    pub(crate) address: Address,
+    /// Look for symbol files (portable PDBs) in DIR, too; repeat for more
+    #[arg(long, value_name = "DIR")]
+    pub(crate) symbols: Vec<PathBuf>,
+    /// Print texts, messages of exceptions and paths of requests, which may be secrets of the process
+    #[arg(long)]
+    pub(crate) show_values: bool,
+    #[command(flatten)]
+    pub(crate) files: FileArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs<DraftForm>,
+}
+
+/// What to trim, and into what.
+#[derive(Debug, Args)]
+pub(crate) struct TrimArgs {
+    /// The dump: an ELF core, or a full minidump
+    #[arg(value_name = "DUMP")]
+    pub(crate) dump: PathBuf,
+    /// The new dump, readable by you alone; packed when its name ends with .gz. It holds the memory that reports read, in
+    /// lines of 64 bytes: texts that no report reads are gone, but those of names, and what lies beside what was read, are
+    /// not. Look into it before you pass it on
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// Replace an existing FILE; never the dump
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// The dump; for ids also a report that was saved as JSON
+    #[arg(value_name = "DUMP")]
+    pub(crate) dump: PathBuf,
+    /// The object: up to 16 hexadecimal digits, with or without 0x; or an id of the report or the postmortem: a finding F2,
+    /// a piece of evidence E17, chains C3, one chain C3.1, a request R4, a thread T4711, a node of the wait-for graph W5, a
+    /// gap G1, the dump D1, the thread pool P1, the heap H1
+    #[arg(value_name = "ADDRESS|ID")]
+    pub(crate) target: Target,
     /// How many fields, elements and references are listed
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) limit: usize,
-    /// List them all
+    /// List them all; chains have the ids of a report that was made with --all
     #[arg(long, conflicts_with = "limit")]
     pub(crate) all: bool,
     /// Print texts, characters and bytes; they may be secrets of the process
@@ -303,6 +365,22 @@ pub(crate) struct ShowArgs {
     pub(crate) files: FileArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+/// What to render, and as what.
+#[derive(Debug, Args)]
+pub(crate) struct RenderArgs {
+    /// A report that was saved with --format json or -o FILE.json
+    #[arg(value_name = "REPORT")]
+    pub(crate) report: PathBuf,
+    /// Show everything that the report holds
+    #[arg(long, help_heading = "Amount")]
+    pub(crate) all: bool,
+    /// The short form for bots: JSON of less than 8 KB with the verdict, the findings and the first groups
+    #[arg(long, conflicts_with = "format", help_heading = "Output")]
+    pub(crate) brief: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs<Form>,
 }
 
 #[derive(Debug, Args)]
@@ -322,7 +400,7 @@ pub(crate) struct RunbookArgs {
 }
 
 /// A chain is kept when it passes each kind of filter that is given; within one kind, one match is enough.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Filters")]
 pub(crate) struct FilterArgs {
     /// Keep what has a frame whose raw type name contains TEXT; repeat for more
@@ -336,7 +414,7 @@ pub(crate) struct FilterArgs {
     pub(crate) leaves: Vec<String>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Amount")]
 pub(crate) struct LimitArgs {
     /// How many chains of a group are listed by address
@@ -348,7 +426,7 @@ pub(crate) struct LimitArgs {
 }
 
 /// What a script wants to know.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Exit status")]
 pub(crate) struct GateArgs {
     /// Exit with 1 when a finding is as severe as this, or more
@@ -359,12 +437,13 @@ pub(crate) struct GateArgs {
     pub(crate) strict: bool,
 }
 
-#[derive(Debug, Args)]
+/// Forms are those that the answer of a command can have.
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Output", group = ArgGroup::new("written").multiple(true))]
-pub(crate) struct OutputArgs {
-    /// Text for people or JSON for programs
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub(crate) format: Format,
+pub(crate) struct OutputArgs<F: ValueEnum + Clone + Send + Sync + 'static = Format> {
+    /// Form of the output [default: by the extension of FILE, else text]
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<F>,
     /// Write to FILE, readable by you alone, instead of the standard output; an existing file is kept
     #[arg(short, long, value_name = "FILE", group = "written")]
     pub(crate) output: Option<PathBuf>,
@@ -385,10 +464,17 @@ pub(crate) struct OutputArgs {
     pub(crate) ascii: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    Text,
-    Json,
+impl<F: ValueEnum + Clone + Send + Sync + 'static + Into<Form>> OutputArgs<F> {
+    /// The form that was asked for, or that the file's name asks for where the command has it.
+    pub(crate) fn form(&self) -> Form {
+        let by_name = || {
+            let form = Form::of(self.output.as_deref()?)?;
+            let known = F::value_variants().iter();
+            known.cloned().map(Into::into).find(|f| *f == form)
+        };
+        let asked = self.format.clone().map(Into::into);
+        asked.or_else(by_name).unwrap_or(Form::Text)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -1,20 +1,22 @@
 //! What each command does: open the dump, ask the library, print the answer.
 
 use crate::args::{
-    FileArgs, Format, GateArgs, HeapArgs, HeapSort, OutputArgs, ReportArgs, RuntimesArgs, ShowArgs,
-    TasksArgs,
+    FileArgs, Form, GateArgs, HeapArgs, HeapSort, OutputArgs, PostmortemArgs, ReportArgs,
+    RuntimesArgs, ShowArgs, Target, TasksArgs,
 };
 use crate::ask;
 use crate::errors::CliError;
 use crate::exit::Exit;
 use crate::filter;
+use crate::forms::{self, Wanted, unwritable};
 use crate::output::Destination;
 use crate::progress::Progress;
+use crate::saved;
 use crate::symbols;
 use asynctriage_clr::{Runtime, RuntimeError};
 use asynctriage_dump::{Addr, Dump, OpenOptions};
 use asynctriage_image::ImageFiles;
-use asynctriage_report::{self as report, Part, Report, Severity, TextOptions};
+use asynctriage_report::{self as report, Address, Part, Report, Severity, TextOptions};
 use asynctriage_triage::{Analysis, Options, Values, analyse, views};
 use serde::Serialize;
 use std::io::{self, IsTerminal};
@@ -45,7 +47,6 @@ fn whole(
 ) -> Result<Exit, CliError> {
     let destination = Destination::new(&args.output, &args.dump)?;
     let progress = Progress::start("reading the dump");
-    let dump = open_with(&args.dump, &args.files, &args.symbols)?;
     let options = Options {
         members: if args.limits.all {
             usize::MAX
@@ -54,19 +55,63 @@ fn whole(
         },
         idle_too: args.limits.all,
         timings: args.timings,
-        // symbols often lie beside the images
-        symbols: [args.symbols.as_slice(), &args.files.module_path].concat(),
-        points: symbols::lists(&args.symbols),
         locals: args.locals,
         values: Values::shown(args.show_values),
         native: stacks || args.output.verbose > 0,
+        ..Options::default()
     };
-    let mut report = analyse(&dump, &options).map_err(no_runtime)?;
-    report.dump.path = shown(&args.dump);
+    let mut report = analysed(&args.dump, &args.files, &args.symbols, options)?;
     filter::chains(&mut report, &args.filters);
     drop(progress);
-    print(&destination, &args.output, args.limits.all, &report, render)?;
+    let wanted = Wanted {
+        output: &args.output,
+        brief: args.brief,
+        all: args.limits.all,
+    };
+    forms::write(&destination, wanted, &report, render)?;
     Ok(gate(&report, &args.gates))
+}
+
+/// The report of a dump; symbols are looked for in the folders and beside the modules.
+fn analysed(
+    path: &Path,
+    files: &FileArgs,
+    folders: &[PathBuf],
+    mut options: Options,
+) -> Result<Report, CliError> {
+    let dump = open_with(path, files, folders)?;
+    // symbols often lie beside the images
+    options.symbols = [folders, &files.module_path].concat();
+    options.points = symbols::lists(folders);
+    let mut report = analyse(&dump, &options).map_err(no_runtime)?;
+    report.dump.path = shown(path);
+    Ok(report)
+}
+
+/// What keeps memory alive; what each method keeps is worked out without being asked for.
+pub(crate) fn oom(args: &ReportArgs) -> Result<Exit, CliError> {
+    let args = ReportArgs {
+        locals: true,
+        ..args.clone()
+    };
+    part(&args, Part::Oom)
+}
+
+/// The draft of a postmortem, from a dump or a saved report.
+pub(crate) fn postmortem(args: &PostmortemArgs) -> Result<Exit, CliError> {
+    let destination = Destination::new(&args.output, &args.dump)?;
+    let progress = Progress::start("reading the dump");
+    let options = Options {
+        values: Values::shown(args.show_values),
+        ..Options::default()
+    };
+    let report = match saved::find(&args.dump) {
+        Some(report) => report,
+        None => analysed(&args.dump, &args.files, &args.symbols, options)?,
+    };
+    drop(progress);
+    destination.write(&asynctriage_pages::postmortem(&report))?;
+    Ok(Exit::Written)
 }
 
 /// The exit status of a report that was written; what was found weighs more than what could not be read.
@@ -127,8 +172,15 @@ pub(crate) fn heap(args: &HeapArgs) -> Result<Exit, CliError> {
     Ok(Exit::Written)
 }
 
-/// One object.
+/// One object, or a part of the report.
 pub(crate) fn show(args: &ShowArgs) -> Result<Exit, CliError> {
+    match &args.target {
+        Target::Address(address) => object(args, *address),
+        Target::Id(id) => item(args, id),
+    }
+}
+
+fn object(args: &ShowArgs, address: Address) -> Result<Exit, CliError> {
     let destination = Destination::new(&args.output, &args.dump)?;
     let progress = Progress::start("reading the dump");
     let dump = open(&args.dump, &args.files)?;
@@ -138,15 +190,47 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Exit, CliError> {
         limit: limit(args.limit, args.all),
         values: Values::shown(args.show_values),
     };
-    let found = views::object(&Analysis::new(&runtime), Addr(args.address.0), options);
+    let found = views::object(&Analysis::new(&runtime), Addr(address.0), options);
     drop(progress);
-    let report = found.ok_or_else(|| ask::no_object(args.address))?;
+    let report = found.ok_or_else(|| ask::no_object(address))?;
     print(
         &destination,
         &args.output,
         args.all,
         &report,
         report::object,
+    )?;
+    Ok(Exit::Written)
+}
+
+fn item(args: &ShowArgs, id: &str) -> Result<Exit, CliError> {
+    let destination = Destination::new(&args.output, &args.dump)?;
+    let progress = Progress::start("reading the dump");
+    let options = Options {
+        members: usize::MAX,
+        idle_too: args.all,
+        values: Values::shown(args.show_values),
+        ..Options::default()
+    };
+    let report = match saved::find(&args.dump) {
+        Some(report) => report,
+        None => analysed(&args.dump, &args.files, &[], options)?,
+    };
+    drop(progress);
+    let none = || {
+        CliError::new(
+            Exit::Usage,
+            format!("the report has no {id}"),
+            "ids are those of the report and the postmortem; those of a report made with --all need --all here, too",
+        )
+    };
+    let found = report::find(&report, id).ok_or_else(none)?;
+    print(
+        &destination,
+        &args.output,
+        args.all,
+        &found,
+        |_, options| report::item(&report, id, options).unwrap_or_default(),
     )?;
     Ok(Exit::Written)
 }
@@ -234,16 +318,9 @@ pub(crate) fn print<T: Serialize>(
     report: &T,
     render: impl Fn(&T, &TextOptions) -> String,
 ) -> Result<(), CliError> {
-    let text = match args.format {
-        Format::Text => render(report, &destination.text_options(args, all)),
-        Format::Json => report::json(report).map_err(|e| {
-            CliError::new(
-                Exit::Internal,
-                "the report cannot be written as JSON",
-                "report this as an error of asynctriage",
-            )
-            .because(e)
-        })?,
+    let text = match args.form() {
+        Form::Json => report::json(report).map_err(unwritable)?,
+        _ => render(report, &destination.text_options(args, all)),
     };
     destination.write(&text)
 }

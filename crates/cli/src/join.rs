@@ -6,14 +6,10 @@ use crate::errors::CliError;
 use crate::exit::Exit;
 use crate::output::Destination;
 use crate::progress::Progress;
+use crate::saved;
 use asynctriage_report::{self as report, Gap, Report};
 use asynctriage_triage::{Options, analyse, services};
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
-
-/// The longest report that is read.
-const MAX_REPORT: u64 = 1 << 30;
 
 pub(crate) fn join(args: &JoinArgs) -> Result<Exit, CliError> {
     let first = args.dumps.first().map_or(Path::new(""), |d| d);
@@ -54,24 +50,11 @@ pub(crate) fn join(args: &JoinArgs) -> Result<Exit, CliError> {
 
 /// The report of a dump, or one that was saved before.
 pub(crate) fn read(path: &Path, files: &FileArgs, options: &Options) -> Result<Report, CliError> {
-    if let Some(saved) = saved(path) {
+    if let Some(saved) = saved::find(path) {
         return Ok(saved);
     }
     let dump = open(path, files)?;
     let mut report = analyse(&dump, options).map_err(no_runtime)?;
     report.dump.path = path.display().to_string();
     Ok(report)
-}
-
-/// A saved report; `None` when the file is something else.
-fn saved(path: &Path) -> Option<Report> {
-    let mut file = File::open(path).ok()?;
-    let mut first = [0];
-    file.read_exact(&mut first).ok()?;
-    if first != *b"{" {
-        return None;
-    }
-    let mut text = String::from("{");
-    file.take(MAX_REPORT).read_to_string(&mut text).ok()?;
-    report::from_json(&text).ok()
 }

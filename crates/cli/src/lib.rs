@@ -11,6 +11,7 @@ mod diff;
 mod errors;
 mod exit;
 mod filter;
+mod forms;
 mod interrupt;
 mod join;
 mod new_file;
@@ -19,8 +20,10 @@ mod output;
 mod progress;
 mod recipe;
 mod runbook;
+mod saved;
 mod symbols;
 mod trace;
+mod trim;
 
 use args::Command;
 use asynctriage_report::{Part, printable};
@@ -71,6 +74,10 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
         Command::Requests(args) => commands::part(args, Part::Requests),
         Command::Queue(args) => commands::part(args, Part::Queue),
         Command::Locks(args) => commands::part(args, Part::Locks),
+        Command::Crash(args) => commands::part(args, Part::Crash),
+        Command::Oom(args) => commands::oom(args),
+        Command::Postmortem(args) => commands::postmortem(args),
+        Command::Trim(args) => trim::trim(args),
         Command::Tasks(args) => commands::tasks(args),
         Command::Heap(args) if args.objects => ask::objects(args),
         Command::Heap(args) => commands::heap(args),
@@ -78,6 +85,7 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
         Command::Why(args) => ask::why(args),
         Command::Root(args) => ask::root(args),
         Command::Find(args) => ask::find(args),
+        Command::Render(args) => forms::render(args),
         Command::Join(args) => join::join(args),
         Command::Diff(args) => diff::diff(args),
         Command::Runtimes(args) => commands::runtimes(args),

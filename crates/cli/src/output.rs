@@ -6,6 +6,7 @@ use crate::exit::Exit;
 use crate::new_file::{self, Existing, Present};
 use anstream::{AutoStream, ColorChoice};
 use asynctriage_report::TextOptions;
+use clap::ValueEnum;
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -23,7 +24,10 @@ pub(crate) struct Destination {
 
 impl Destination {
     /// Refuses the dump itself, and an existing file without `--force`.
-    pub(crate) fn new(args: &OutputArgs, dump: &Path) -> Result<Self, CliError> {
+    pub(crate) fn new<F: ValueEnum + Clone + Send + Sync + 'static>(
+        args: &OutputArgs<F>,
+        dump: &Path,
+    ) -> Result<Self, CliError> {
         if let Some(file) = &args.output {
             check(file, dump, args.force)?;
         }
@@ -35,17 +39,26 @@ impl Destination {
         };
         Ok(Self {
             file: args.output.clone(),
-            existing: existing(args),
+            existing: existing(args.force),
             color,
         })
     }
 
     /// Another file beside the report, with the same checks.
-    pub(crate) fn beside(file: &Path, args: &OutputArgs, input: &Path) -> Result<Self, CliError> {
-        check(file, input, args.force)?;
+    pub(crate) fn beside<F: ValueEnum + Clone + Send + Sync + 'static>(
+        file: &Path,
+        args: &OutputArgs<F>,
+        input: &Path,
+    ) -> Result<Self, CliError> {
+        Self::file(file, args.force, input)
+    }
+
+    /// A file, with the same checks.
+    pub(crate) fn file(file: &Path, force: bool, input: &Path) -> Result<Self, CliError> {
+        check(file, input, force)?;
         Ok(Self {
             file: Some(file.to_owned()),
-            existing: existing(args),
+            existing: existing(force),
             color: ColorChoice::Never,
         })
     }
@@ -73,7 +86,11 @@ impl Destination {
     }
 
     /// How text is laid out for this destination; `all` lifts the limits on rows.
-    pub(crate) fn text_options(&self, args: &OutputArgs, all: bool) -> TextOptions {
+    pub(crate) fn text_options<F: ValueEnum + Clone + Send + Sync + 'static>(
+        &self,
+        args: &OutputArgs<F>,
+        all: bool,
+    ) -> TextOptions {
         let terminal =
             || terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
         let asked = if self.file.is_some() {
@@ -151,8 +168,8 @@ fn check(file: &Path, dump: &Path, force: bool) -> Result<(), CliError> {
     Err(CliError::new(Exit::Usage, message, remedy))
 }
 
-fn existing(args: &OutputArgs) -> Existing {
-    if args.force {
+fn existing(force: bool) -> Existing {
+    if force {
         Existing::Replace
     } else {
         Existing::Keep

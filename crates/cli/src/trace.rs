@@ -1,6 +1,6 @@
 //! `asynctriage trace`: what a recording of the async profiler says.
 
-use crate::args::{Format, TraceArgs};
+use crate::args::{Form, TraceArgs};
 use crate::commands::{no_runtime, open, print};
 use crate::errors::CliError;
 use crate::exit::Exit;
@@ -141,12 +141,12 @@ fn dump_side(args: &TraceArgs, dump: &Path) -> Result<DumpSide, CliError> {
 
 /// Every record in a line.
 fn records(args: &TraceArgs, destination: &Destination, file: &[u8]) -> Result<Exit, CliError> {
+    let form = args.output.form();
     let mut failed = None;
     let written = destination.write_with(|out| {
         let mut last = Ok(());
         let read = trace::records(file, |record| {
-            last =
-                line(args.output.format, &record).and_then(|line| out.write_all(line.as_bytes()));
+            last = line(form, &record).and_then(|line| out.write_all(line.as_bytes()));
             if last.is_ok() {
                 ControlFlow::Continue(())
             } else {
@@ -162,10 +162,10 @@ fn records(args: &TraceArgs, destination: &Destination, file: &[u8]) -> Result<E
     }
 }
 
-fn line(format: Format, record: &TraceRecord) -> io::Result<String> {
-    match format {
-        Format::Text => Ok(report::trace_record(record)),
-        Format::Json => report::json_line(record).map_err(io::Error::other),
+fn line(form: Form, record: &TraceRecord) -> io::Result<String> {
+    match form {
+        Form::Json => report::json_line(record).map_err(io::Error::other),
+        _ => Ok(report::trace_record(record)),
     }
 }
 

@@ -11,10 +11,17 @@ const DUMP: &str = "canary-10.0.15.dmp.gz";
 const CANARIES: [&str; 4] = ["CANARY", "'C'", "43 00 41 00", "43 41 4e 41"];
 
 /// Every command that reads a dump, with all that makes it say more.
-const COMMANDS: [&[&str]; 10] = [
+const COMMANDS: [&[&str]; 17] = [
     &[DUMP],
     &[DUMP, "-v", "--all", "--locals"],
     &[DUMP, "--format", "json", "--all", "--locals"],
+    &[DUMP, "--format", "html", "--all", "--locals"],
+    &[DUMP, "--format", "markdown", "--all", "--locals"],
+    &[DUMP, "--format", "dot", "--all"],
+    &[DUMP, "--brief"],
+    &["postmortem", DUMP],
+    &["crash", DUMP, "-v", "--all", "--locals"],
+    &["oom", DUMP, "-v", "--all"],
     &["tree", DUMP, "-v", "--all"],
     &["threads", DUMP, "-v", "--all"],
     &["requests", DUMP, "-v", "--all"],

@@ -1,15 +1,16 @@
 //! Prints the JSON schema of the report of a dump, with the argument `trace` that of a recording, with `observe` that of an
-//! experiment, with `services` that of several dumps, with `diff` that of
-//! dumps compared; the schemas beside the crate are these texts.
+//! experiment, with `brief` that of the short form, with `services` that of several dumps, with `diff` that of dumps
+//! compared; the schemas beside the crate are these texts.
 
 use asynctriage_report::{
-    diff_schema, json, observe_schema, schema, services_schema, trace_schema,
+    brief_schema, diff_schema, json, observe_schema, schema, services_schema, trace_schema,
 };
 use std::io::{Error, Write, stdout};
 
 fn main() -> std::io::Result<()> {
     let asked = std::env::args().nth(1);
     let schema = match asked.as_deref() {
+        Some("brief") => brief_schema(),
         Some("trace") => trace_schema(),
         Some("observe") => observe_schema(),
         Some("services") => services_schema(),

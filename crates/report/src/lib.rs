@@ -17,14 +17,17 @@
     )
 )]
 
+mod item;
 mod model;
 mod text;
 pub mod timeline;
 
+pub use item::{Item, find};
 pub use model::*;
 pub use text::{
-    Part, TextOptions, diff, duration, heap, object, objects, observe, part, printable, roots,
-    runtimes, services, tasks, text, trace, trace_record, tree, why,
+    Part, TextOptions, bytes, count, diff, duration, headline, heap, item, object, objects,
+    observe, part, printable, roots, runtimes, services, several, tasks, text, trace, trace_record,
+    tree, why,
 };
 
 /// A report as JSON: indented, keys in the order of the contract, a newline at the end.

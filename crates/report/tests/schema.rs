@@ -1,7 +1,7 @@
 //! The committed schemas are those of the model.
 
 use asynctriage_report::{
-    diff_schema, json, observe_schema, schema, services_schema, trace_schema,
+    brief_schema, diff_schema, json, observe_schema, schema, services_schema, trace_schema,
 };
 use serde_json::Value;
 
@@ -16,6 +16,11 @@ fn the_committed_schemas_are_current_and_require_only_what_a_reader_cannot_do_wi
     let dump = schema();
     is_current(&dump, include_str!("../schema.json"), "schema.json");
     assert!(dump["$defs"]["Address"]["pattern"].is_string());
+    is_current(
+        &brief_schema(),
+        include_str!("../brief-schema.json"),
+        "brief-schema.json",
+    );
     is_current(
         &trace_schema(),
         include_str!("../trace-schema.json"),

@@ -67,6 +67,9 @@ impl Finding {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Evidence {
+    /// Name of the fact within this report, `E1` for the first.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub id: String,
     /// The fact.
     pub what: String,
     /// Where it stands.

@@ -1,6 +1,7 @@
 //! What a report says, as serde types. Field names and words are a promise: fields may be added, never re-meant.
 
 mod address;
+mod brief;
 mod chain;
 mod diff;
 mod finding;
@@ -18,9 +19,11 @@ mod runtimes;
 mod services;
 mod trace;
 mod views;
+mod waits;
 mod why;
 
 pub use address::{Address, ParseAddressError};
+pub use brief::{Brief, BriefChain, BriefFinding, brief};
 pub use chain::{
     ChainGroup, Completer, Details, Frame, Leaf, Local, Member, Root, Verdict, Waiting,
 };
@@ -62,12 +65,15 @@ pub use trace::{
     TraceRejection, TraceReport, TraceVerdict,
 };
 pub use views::{Decoded, FieldRow, HeapReport, ObjectReport, TaskReport, TaskRow, TypeRow};
+pub use waits::{WaitEdge, WaitGraph, WaitNode, WaitNodeKind};
 pub use why::{WhyEnd, WhyKind, WhyRelation, WhyReport, WhyStep};
 
 #[cfg(feature = "schema")]
 mod schema;
 #[cfg(feature = "schema")]
-pub use schema::{diff_schema, observe_schema, schema, services_schema, trace_schema};
+pub use schema::{
+    brief_schema, diff_schema, observe_schema, schema, services_schema, trace_schema,
+};
 
 #[cfg(test)]
 mod tests;

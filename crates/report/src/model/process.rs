@@ -159,6 +159,9 @@ pub struct QueuedKind {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Request {
+    /// Name of the request within this report, `R1` for the first.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub id: String,
     /// `GET`, `POST` and so on.
     pub method: String,
     /// Path without the query.

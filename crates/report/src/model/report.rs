@@ -1,8 +1,8 @@
 //! The report as a whole, the dump and the runtime it speaks of, and what it could not see.
 
 use super::{
-    Address, ChainGroup, CollectionStage, DumpFormat, Finding, Pool, Request, Thread, is_false,
-    is_zero,
+    Address, ChainGroup, CollectionStage, DumpFormat, Finding, Pool, Request, Thread, WaitGraph,
+    is_false, is_zero,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -49,6 +49,9 @@ pub struct Report {
     /// What is wrong, the worst first.
     #[serde(default)]
     pub findings: Vec<Finding>,
+    /// Who waits for whom.
+    #[serde(default, skip_serializing_if = "WaitGraph::is_empty")]
+    pub waits: WaitGraph,
     /// Objects that looked like state machines and are not shown.
     #[serde(default)]
     pub rejected: Vec<Rejected>,
@@ -81,6 +84,7 @@ impl Default for Report {
             pool: None,
             requests: Vec::new(),
             findings: Vec::new(),
+            waits: WaitGraph::default(),
             rejected: Vec::new(),
             rejected_by_reason: BTreeMap::new(),
             statistics: BTreeMap::new(),

@@ -1,11 +1,17 @@
-//! The JSON schemas of [`Report`], [`TraceReport`], [`ObserveReport`], [`ServicesReport`] and [`DiffReport`].
+//! The JSON schemas of [`Report`], [`Brief`], [`TraceReport`], [`ObserveReport`], [`ServicesReport`] and [`DiffReport`].
 
-use super::{DiffReport, ObserveReport, Report, ServicesReport, TraceReport};
+use super::{Brief, DiffReport, ObserveReport, Report, ServicesReport, TraceReport};
 
 /// The JSON schema of the report of a dump, as committed beside the crate.
 #[must_use]
 pub fn schema() -> serde_json::Value {
     schemars::schema_for!(Report).to_value()
+}
+
+/// The JSON schema of the short form of a report, as committed beside the crate.
+#[must_use]
+pub fn brief_schema() -> serde_json::Value {
+    schemars::schema_for!(Brief).to_value()
 }
 
 /// The JSON schema of the report of a recording, as committed beside the crate.

@@ -103,7 +103,7 @@ pub(super) fn without_members(page: &mut Page<'_>, group: &ChainGroup) {
     }
 }
 
-fn one(page: &mut Page<'_>, group: &ChainGroup) {
+pub(super) fn one(page: &mut Page<'_>, group: &ChainGroup) {
     without_members(page, group);
     if let Some(kept) = group.retained_bytes.filter(|b| *b > 0) {
         let each = if group.count > 1 { "in all" } else { "alone" };

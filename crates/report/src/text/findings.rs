@@ -21,7 +21,7 @@ pub(super) fn section(page: &mut Page<'_>, report: &Report) {
     }
 }
 
-fn one(page: &mut Page<'_>, finding: &Finding) {
+pub(super) fn one(page: &mut Page<'_>, finding: &Finding) {
     let role = match finding.severity {
         Severity::Critical => Role::Critical,
         Severity::Warning => Role::Warning,
@@ -71,7 +71,7 @@ fn references(page: &mut Page<'_>, finding: &Finding, indent: &str) {
     }
 }
 
-fn fact(page: &mut Page<'_>, evidence: &Evidence) {
+pub(super) fn fact(page: &mut Page<'_>, evidence: &Evidence) {
     let address = evidence
         .address
         .map(|a| format!("  {a}"))

@@ -5,6 +5,7 @@ mod closing;
 mod diff;
 mod escape;
 mod findings;
+mod item;
 mod objects;
 mod observe;
 mod opening;
@@ -30,8 +31,10 @@ use crate::Report;
 use page::Page;
 
 pub use diff::diff;
+pub use item::item;
 pub use objects::objects;
 pub use observe::observe;
+pub use opening::headline;
 pub use part::{Part, part};
 pub use roots::roots;
 pub use runtimes::runtimes;
@@ -40,7 +43,7 @@ pub use trace::{trace, trace_record};
 pub use tree::tree;
 pub use views::{heap, object, tasks};
 pub use why::why;
-pub use words::duration;
+pub use words::{bytes, count, duration, several};
 
 /// How a report is rendered.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -118,13 +118,15 @@ fn origins(page: &mut Page<'_>, report: &Report) {
     page.line("  ", "    ", &spans);
 }
 
-/// What there is, in one sentence.
-pub(super) fn summary(page: &mut Page<'_>, report: &Report) {
-    let chains = report
-        .chains
-        .iter()
-        .map(|c| c.count)
-        .fold(0, u64::saturating_add);
+fn all_chains(report: &Report) -> u64 {
+    let counts = report.chains.iter().map(|c| c.count);
+    counts.fold(0, u64::saturating_add)
+}
+
+/// What there is, in one sentence: chains, blocked threads, queued work, requests.
+#[must_use]
+pub fn headline(report: &Report) -> String {
+    let chains = all_chains(report);
     let mut parts = vec![if chains == 0 {
         "0 chains wait".to_owned()
     } else {
@@ -158,10 +160,15 @@ pub(super) fn summary(page: &mut Page<'_>, report: &Report) {
             verb(requests, "is", "are")
         ));
     }
+    format!("{}.", parts.join("; "))
+}
+
+/// What there is, in one sentence, and what has to be known of it.
+pub(super) fn summary(page: &mut Page<'_>, report: &Report) {
     page.blank();
-    let spans = [page.span(Role::Strong, format!("{}.", parts.join("; ")))];
+    let spans = [page.span(Role::Strong, headline(report))];
     page.line("", "", &spans);
-    if chains == 0 {
+    if all_chains(report) == 0 {
         nothing(page, report);
     }
     moved(page, report);

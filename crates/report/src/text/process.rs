@@ -129,7 +129,7 @@ pub(super) fn threads(page: &mut Page<'_>, report: &Report) {
     }
 }
 
-fn one_thread(page: &mut Page<'_>, thread: &Thread) {
+pub(super) fn one_thread(page: &mut Page<'_>, thread: &Thread) {
     let managed = thread
         .managed_id
         .map(|id| format!(" (managed {id})"))

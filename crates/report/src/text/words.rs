@@ -1,7 +1,8 @@
 //! Numbers in words.
 
-/// With a comma between thousands.
-pub(crate) fn count(n: u64) -> String {
+/// A number with a comma between thousands.
+#[must_use]
+pub fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len().saturating_mul(2));
     for (i, c) in digits.chars().enumerate() {
@@ -14,7 +15,8 @@ pub(crate) fn count(n: u64) -> String {
 }
 
 /// `1 chain`, `20 chains`: the noun takes an s when there is not just one.
-pub(crate) fn several(n: u64, noun: &str) -> String {
+#[must_use]
+pub fn several(n: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
@@ -33,7 +35,8 @@ pub(crate) fn beside<'t>(kind: &str, text: &'t str) -> &'t str {
 
 /// `1.4 GiB`; binary units, one decimal.
 #[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
-pub(crate) fn bytes(n: u64) -> String {
+#[must_use]
+pub fn bytes(n: u64) -> String {
     let mut value = n as f64;
     if value < 1024.0 {
         return format!("{n} B");

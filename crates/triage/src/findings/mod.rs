@@ -18,6 +18,8 @@ mod pool;
 mod ready;
 mod tasks;
 
+pub(crate) use deadlocks::KnotNames;
+
 use crate::chains::{Groups, signatures};
 use crate::paths::{Analysis, Users};
 use crate::threads::{Hang, ThreadFacts};
@@ -68,6 +70,10 @@ pub(crate) fn all(facts: Facts<'_, '_, '_>) -> (Vec<Finding>, Option<Gap>) {
         finding.id = format!("F{number}");
         finding.signature = signatures::of_finding(finding, &facts.groups.groups);
         finding.evidence.truncate(MAX_EVIDENCE);
+    }
+    let evidence = found.iter_mut().flat_map(|f| &mut f.evidence);
+    for (number, fact) in (1_usize..).zip(evidence) {
+        fact.id = format!("E{number}");
     }
     (found, unsaid)
 }
@@ -160,6 +166,7 @@ pub(crate) fn fact(
         what: what.into(),
         address: address.map(|a| Address(a.0)),
         how: how.into(),
+        ..Evidence::default()
     }
 }
 

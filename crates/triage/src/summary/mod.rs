@@ -3,6 +3,7 @@
 mod collection;
 mod native;
 mod rows;
+mod waits;
 
 use crate::chains::{Groups, Wanted};
 use crate::findings;
@@ -135,12 +136,15 @@ impl Analysis<'_, '_> {
         if let Some(gap) = unsaid {
             gaps.push(report_gap(gaps.len(), &gap));
         }
+        let threads = rows::threads(facts);
+        let waits = waits::graph(facts, &threads);
         Report {
             dump: dump::facts(self.rt.dump(), &self.clock, self.values),
             process: identity::read(self.rt),
             runtime: self.runtime_facts(),
             heap: self.heap_facts(),
-            threads: rows::threads(facts),
+            threads,
+            waits,
             pool: self.pool_row(&groups),
             requests: self.request_rows(&groups, hang),
             findings,

@@ -105,6 +105,9 @@ impl Analysis<'_, '_> {
             row.details.insert("state".into(), state.into());
             Some(row)
         }));
+        for (number, row) in (1_usize..).zip(&mut rows) {
+            row.id = format!("R{number}");
+        }
         rows
     }
 }

@@ -7,6 +7,7 @@ mod objects;
 mod root;
 mod runtimes;
 mod tasks;
+mod trimmed;
 mod why;
 
 pub use heap::heap;
@@ -15,6 +16,7 @@ pub use objects::{objects, texts};
 pub use root::root;
 pub use runtimes::runtimes;
 pub use tasks::{TaskOptions, tasks};
+pub use trimmed::{Also, TrimError, Trimmed, trim};
 pub use why::{Subject, why};
 
 use crate::summary::report_gap;

@@ -353,6 +353,7 @@ fn findings() -> Vec<Finding> {
             what: "16 of 16 connections in use".into(),
             address: Some(Address(0x7f12_0000_0400)),
             how: "HttpConnectionPool._associatedHttp11ConnectionCount".into(),
+            ..Evidence::default()
         }],
         chains: vec!["c1".into()],
         next_step: Some("Look at inventory:8080 first: it accepts connections and does not answer. Then raise MaxConnectionsPerServer.".into()),

@@ -9,6 +9,7 @@ use crate::leaves::OUTSIDE_CYCLE;
 use crate::threads::Wait;
 use crate::waitfor::{Knot, Node};
 use crate::words::listed;
+use asynctriage_dump::Addr;
 use asynctriage_report::{
     ChainGroup, Confidence, Evidence, Finding, FindingKind, LeafKind, Severity,
 };
@@ -17,6 +18,33 @@ use kind::Crossed;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use words::Words;
+
+/// The members of a deadlock by name, for others than findings.
+pub(crate) struct KnotNames<'a, 'r, 'd, 'k>(Words<'a, 'r, 'd, 'k>);
+
+impl<'a, 'r, 'd, 'k> KnotNames<'a, 'r, 'd, 'k> {
+    pub(crate) fn new(facts: Facts<'a, 'r, 'd>, knot: &'k Knot) -> Self {
+        Self(Words { facts, knot })
+    }
+
+    /// A member by name.
+    pub(crate) fn name(&self, node: Node) -> String {
+        self.0.name(node)
+    }
+
+    /// The method or methods of a member; `None` for tasks that only stand between others.
+    pub(crate) fn method(&self, node: Node) -> Option<String> {
+        match node {
+            Node::Async(id) => self.0.method(id),
+            _ => None,
+        }
+    }
+
+    /// Where a member is.
+    pub(crate) fn address(&self, node: Node) -> Option<Addr> {
+        self.0.address(node)
+    }
+}
 
 /// Members that are told with what they wait for; the rest is counted.
 const MAX_STEPS: usize = 20;
@@ -105,6 +133,7 @@ fn await_cycle(group: &ChainGroup, confidence: Confidence) -> Finding {
         ),
         address: f.address,
         how: f.evidence.clone().unwrap_or_default(),
+        ..Evidence::default()
     });
     Draft {
         kind: FindingKind::AwaitCycle,

@@ -41,7 +41,7 @@ impl<'a> Words<'a, '_, '_, '_> {
     }
 
     /// The method or methods of a task.
-    fn method(&self, id: NodeId) -> Option<String> {
+    pub(super) fn method(&self, id: NodeId) -> Option<String> {
         let a = self.facts.a;
         if let Some(operation) = a.graph.operations.get(&id) {
             let frames = operation.async_frames().take(MAX_FRAMES);
