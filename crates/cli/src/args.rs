@@ -89,7 +89,7 @@ pub(crate) enum Command {
     Oom(ReportArgs),
     /// Draft a postmortem in which every fact carries the id of what proves it
     Postmortem(PostmortemArgs),
-    /// Write a small dump that gives the same report, to pass on
+    /// Write a small dump that gives the same report; it still holds texts of the process
     Trim(TrimArgs),
     /// List async methods and tasks one by one
     Tasks(TasksArgs),
@@ -333,8 +333,8 @@ pub(crate) struct TrimArgs {
     #[arg(value_name = "DUMP")]
     pub(crate) dump: PathBuf,
     /// The new dump, readable by you alone; packed when its name ends with .gz. It holds the memory that reports read, in
-    /// lines of 64 bytes: texts that no report reads are gone, but those of names, and what lies beside what was read, are
-    /// not. Look into it before you pass it on
+    /// lines of 64 bytes. Texts of the process that were read, or that lie beside what was read, are in it: it is as secret
+    /// as the dump
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
     /// Replace an existing FILE; never the dump

@@ -122,6 +122,6 @@ fn fifty_thousand_chains_open_at_once() {
     assert!(output.status.success());
     let page = String::from_utf8(output.stdout).expect("UTF-8");
     let opened = opened(&visit(&browser, &page, folder.path()));
-    // about 1 s where nothing else runs; tests do not run alone
+    // 1.7 to 2.1 s on two busy cores; tests may have less
     assert!(opened < 10_000, "{opened} ms");
 }
