@@ -6,6 +6,7 @@ mod diff;
 mod form;
 mod join;
 mod observe;
+mod suggest;
 mod symbols;
 mod target;
 mod trace;
@@ -16,6 +17,7 @@ pub(crate) use diff::DiffArgs;
 pub(crate) use form::{DraftForm, Form, Format};
 pub(crate) use join::JoinArgs;
 pub(crate) use observe::ObserveArgs;
+pub(crate) use suggest::command_like;
 pub(crate) use symbols::{AddArgs, SymbolsAction, SymbolsArgs};
 pub(crate) use target::Target;
 pub(crate) use trace::TraceArgs;
@@ -56,6 +58,7 @@ Exit status:
   3    the input cannot be read or is not a dump
   4    the dump holds no .NET runtime that is supported
   5    the report is incomplete and --strict was given, or a recording broke off
+  6    the report could not be written
   70   an error in asynctriage itself
   130  interrupted";
 
@@ -76,7 +79,7 @@ pub(crate) enum Command {
     /// Merge all chains into one tree, from their roots inwards
     Tree(ReportArgs),
     /// List the threads: what each waits for and holds, and its stack
-    Threads(ReportArgs),
+    Threads(ThreadsArgs),
     /// List the requests that are being served
     Requests(ReportArgs),
     /// Show the thread pool and what is queued for it
@@ -131,7 +134,6 @@ impl Command {
             .arg_required_else_help(true)
             .args_conflicts_with_subcommands(true)
             .subcommand_negates_reqs(true)
-            .disable_help_subcommand(true)
             .max_term_width(100);
         Self::augment_subcommands(ReportArgs::augment_args(definition))
             .subcommand_required(false)
@@ -143,7 +145,8 @@ impl Command {
 
     /// The command line of this process; an error may also be a request for help.
     pub(crate) fn from_command_line() -> Result<Self, clap::Error> {
-        let matches = Self::definition().try_get_matches_from(several(std::env::args_os()))?;
+        let matches = Self::definition().try_get_matches_from(several(std::env::args_os()));
+        let matches = matches.map_err(|e| suggest::better(e, std::env::args_os().skip(1)))?;
         if matches.subcommand_name().is_some() {
             Self::from_arg_matches(&matches)
         } else {
@@ -156,12 +159,12 @@ impl Command {
         let output = match self {
             Self::Triage(args)
             | Self::Tree(args)
-            | Self::Threads(args)
             | Self::Requests(args)
             | Self::Queue(args)
             | Self::Locks(args)
             | Self::Crash(args)
             | Self::Oom(args) => return args.output.verbose,
+            Self::Threads(args) => return args.report.output.verbose,
             Self::Postmortem(args) => return args.output.verbose,
             Self::Trim(_) => return 0,
             Self::Render(args) => return args.output.verbose,
@@ -232,6 +235,17 @@ pub(crate) struct ReportArgs {
     pub(crate) brief: bool,
     #[command(flatten)]
     pub(crate) output: OutputArgs<Form>,
+}
+
+/// The report, for `threads`.
+#[derive(Debug, Args)]
+pub(crate) struct ThreadsArgs {
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+    /// Merge the stacks of all threads into one tree, from their outermost frames inwards, with how many threads go through
+    /// each
+    #[arg(long, conflicts_with = "brief")]
+    pub(crate) merged: bool,
 }
 
 /// Files that complete what a dump lacks; each is used only when its identity is that of the dumped module.
@@ -403,13 +417,14 @@ pub(crate) struct RunbookArgs {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Filters")]
 pub(crate) struct FilterArgs {
-    /// Keep what has a frame whose raw type name contains TEXT; repeat for more
+    /// Keep what has a frame whose raw type name contains TEXT, in whatever case; repeat for more. Findings, requests and
+    /// threads go with the chains that they belong to
     #[arg(long = "type", value_name = "TEXT")]
     pub(crate) types: Vec<String>,
-    /// Keep what has a frame whose method contains TEXT; repeat for more
+    /// Keep what has a frame whose method contains TEXT, in whatever case; repeat for more
     #[arg(long = "method", value_name = "TEXT")]
     pub(crate) methods: Vec<String>,
-    /// Keep what waits for something with TEXT in its kind or its description; repeat for more
+    /// Keep what waits for something with TEXT in its kind or its description, in whatever case; repeat for more
     #[arg(long = "leaf", value_name = "TEXT")]
     pub(crate) leaves: Vec<String>,
 }
@@ -432,9 +447,10 @@ pub(crate) struct GateArgs {
     /// Exit with 1 when a finding is as severe as this, or more
     #[arg(long, value_name = "SEVERITY", value_enum)]
     pub(crate) fail_on: Option<FailOn>,
-    /// Exit with 5 when something could not be read
-    #[arg(long)]
-    pub(crate) strict: bool,
+    /// Exit with 5 when something could not be read: anything, or with `content` only what waits, blocks or is found
+    /// rather than names and lines
+    #[arg(long, value_name = "LEVEL", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    pub(crate) strict: Option<Strict>,
 }
 
 /// Forms are those that the answer of a command can have.
@@ -462,6 +478,9 @@ pub(crate) struct OutputArgs<F: ValueEnum + Clone + Send + Sync + 'static = Form
     /// Print nothing but ASCII
     #[arg(long)]
     pub(crate) ascii: bool,
+    /// Print long text at once; on a terminal it is otherwise given to $PAGER, or less
+    #[arg(long)]
+    pub(crate) no_pager: bool,
 }
 
 impl<F: ValueEnum + Clone + Send + Sync + 'static + Into<Form>> OutputArgs<F> {
@@ -490,6 +509,15 @@ pub(crate) enum HeapSort {
     Bytes,
     /// The most objects
     Count,
+}
+
+/// What must be whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Strict {
+    /// Everything, names and lines included
+    All,
+    /// What waits, blocks or is found
+    Content,
 }
 
 /// [`Severity`] as a word of the command line.

@@ -16,9 +16,9 @@ use asynctriage_triage::{Analysis, Values, views};
 pub(crate) fn why(args: &WhyArgs) -> Result<Exit, CliError> {
     let destination = Destination::new(&args.output, &args.dump)?;
     let subject = subject(&args.subject)?;
-    let progress = Progress::start("reading the dump");
+    let progress = Progress::of_dump(&args.dump);
     let dump = open(&args.dump, &args.files)?;
-    let runtime = Runtime::open(&dump).map_err(no_runtime)?;
+    let runtime = Runtime::open(&dump).map_err(|e| no_runtime(&dump, e))?;
     let runtime = runtime.with_points(symbols::lists(&[]));
     let analysis = Analysis::new(&runtime)
         .with_symbols(args.files.module_path.clone())
@@ -66,9 +66,9 @@ fn subject(word: &str) -> Result<views::Subject, CliError> {
 /// What keeps an object alive.
 pub(crate) fn root(args: &RootArgs) -> Result<Exit, CliError> {
     let destination = Destination::new(&args.output, &args.dump)?;
-    let progress = Progress::start("reading the dump");
+    let progress = Progress::of_dump(&args.dump);
     let dump = open(&args.dump, &args.files)?;
-    let runtime = Runtime::open(&dump).map_err(no_runtime)?;
+    let runtime = Runtime::open(&dump).map_err(|e| no_runtime(&dump, e))?;
     let runtime = runtime.with_points(symbols::lists(&[]));
     let analysis = Analysis::new(&runtime);
     let found = views::root(&analysis, Addr(args.address.0), args.limit.max(1));
@@ -82,9 +82,9 @@ pub(crate) fn root(args: &RootArgs) -> Result<Exit, CliError> {
 /// Texts of the heap.
 pub(crate) fn find(args: &FindArgs) -> Result<Exit, CliError> {
     let destination = Destination::new(&args.output, &args.dump)?;
-    let progress = Progress::start("reading the dump");
+    let progress = Progress::of_dump(&args.dump);
     let dump = open(&args.dump, &args.files)?;
-    let runtime = Runtime::open(&dump).map_err(no_runtime)?;
+    let runtime = Runtime::open(&dump).map_err(|e| no_runtime(&dump, e))?;
     let analysis = Analysis::new(&runtime);
     let mut report = views::texts(&analysis, &args.string, limit(args.limit, args.all));
     report.dump = shown(&args.dump);
@@ -102,9 +102,9 @@ pub(crate) fn find(args: &FindArgs) -> Result<Exit, CliError> {
 /// The objects of some types.
 pub(crate) fn objects(args: &HeapArgs) -> Result<Exit, CliError> {
     let destination = Destination::new(&args.output, &args.dump)?;
-    let progress = Progress::start("reading the dump");
+    let progress = Progress::of_dump(&args.dump);
     let dump = open(&args.dump, &args.files)?;
-    let runtime = Runtime::open(&dump).map_err(no_runtime)?;
+    let runtime = Runtime::open(&dump).map_err(|e| no_runtime(&dump, e))?;
     let analysis = Analysis::new(&runtime);
     let most = limit(args.limit, args.all);
     let values = Values::shown(args.show_values);

@@ -2,7 +2,7 @@
 
 use crate::args::{
     FileArgs, Form, GateArgs, HeapArgs, HeapSort, OutputArgs, PostmortemArgs, ReportArgs,
-    RuntimesArgs, ShowArgs, Target, TasksArgs,
+    RuntimesArgs, ShowArgs, Strict, Target, TasksArgs, ThreadsArgs, command_like,
 };
 use crate::ask;
 use crate::errors::CliError;
@@ -16,8 +16,11 @@ use crate::symbols;
 use asynctriage_clr::{Runtime, RuntimeError};
 use asynctriage_dump::{Addr, Dump, OpenOptions};
 use asynctriage_image::ImageFiles;
-use asynctriage_report::{self as report, Address, Part, Report, Severity, TextOptions};
+use asynctriage_report::{
+    self as report, Address, MergedStacks, Part, Report, Severity, TextOptions,
+};
 use asynctriage_triage::{Analysis, Options, Values, analyse, views};
+use clap::ValueEnum;
 use serde::Serialize;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -27,6 +30,26 @@ pub(crate) fn triage(args: &ReportArgs) -> Result<Exit, CliError> {
     whole(args, false, report::text)
 }
 
+/// The threads, one by one or merged.
+pub(crate) fn threads(args: &ThreadsArgs) -> Result<Exit, CliError> {
+    if !args.merged {
+        return part(&args.report, Part::Threads);
+    }
+    let args = &args.report;
+    if !matches!(args.output.form(), Form::Text | Form::Json) {
+        return Err(CliError::new(
+            Exit::Usage,
+            "merged stacks are written as text or JSON only",
+            "leave --merged or --format away",
+        ));
+    }
+    let destination = Destination::new(&args.output, &args.dump)?;
+    let report = triaged(args, true)?;
+    let merged = MergedStacks::of(&report);
+    print(&destination, &args.output, true, &merged, report::merged)?;
+    Ok(gate(&report, &args.gates))
+}
+
 /// The same, with its chains as a tree.
 pub(crate) fn tree(args: &ReportArgs) -> Result<Exit, CliError> {
     whole(args, false, report::tree)
@@ -34,6 +57,13 @@ pub(crate) fn tree(args: &ReportArgs) -> Result<Exit, CliError> {
 
 /// One part of the report; as JSON it is the whole.
 pub(crate) fn part(args: &ReportArgs, part: Part) -> Result<Exit, CliError> {
+    if part == Part::Queue && !args.filters.is_empty() {
+        return Err(CliError::new(
+            Exit::Usage,
+            "filters do not apply to the thread pool's queue",
+            "leave them away, or filter the chains: asynctriage DUMP --method TEXT",
+        ));
+    }
     let stacks = part == Part::Threads;
     whole(args, stacks, |report, options| {
         report::part(report, part, options)
@@ -46,8 +76,21 @@ fn whole(
     render: impl Fn(&Report, &TextOptions) -> String,
 ) -> Result<Exit, CliError> {
     let destination = Destination::new(&args.output, &args.dump)?;
-    let progress = Progress::start("reading the dump");
+    let report = triaged(args, stacks)?;
+    let wanted = Wanted {
+        output: &args.output,
+        brief: args.brief,
+        all: args.limits.all,
+    };
+    forms::write(&destination, wanted, &report, render)?;
+    Ok(gate(&report, &args.gates))
+}
+
+/// The report that a command line asks for, filtered.
+fn triaged(args: &ReportArgs, stacks: bool) -> Result<Report, CliError> {
+    let progress = Progress::of_dump(&args.dump);
     let options = Options {
+        watch: Some(progress.watch()),
         members: if args.limits.all {
             usize::MAX
         } else {
@@ -61,15 +104,9 @@ fn whole(
         ..Options::default()
     };
     let mut report = analysed(&args.dump, &args.files, &args.symbols, options)?;
-    filter::chains(&mut report, &args.filters);
+    filter::report(&mut report, &args.filters);
     drop(progress);
-    let wanted = Wanted {
-        output: &args.output,
-        brief: args.brief,
-        all: args.limits.all,
-    };
-    forms::write(&destination, wanted, &report, render)?;
-    Ok(gate(&report, &args.gates))
+    Ok(report)
 }
 
 /// The report of a dump; symbols are looked for in the folders and beside the modules.
@@ -83,7 +120,7 @@ fn analysed(
     // symbols often lie beside the images
     options.symbols = [folders, &files.module_path].concat();
     options.points = symbols::lists(folders);
-    let mut report = analyse(&dump, &options).map_err(no_runtime)?;
+    let mut report = analyse(&dump, &options).map_err(|e| no_runtime(&dump, e))?;
     report.dump.path = shown(path);
     Ok(report)
 }
@@ -100,7 +137,7 @@ pub(crate) fn oom(args: &ReportArgs) -> Result<Exit, CliError> {
 /// The draft of a postmortem, from a dump or a saved report.
 pub(crate) fn postmortem(args: &PostmortemArgs) -> Result<Exit, CliError> {
     let destination = Destination::new(&args.output, &args.dump)?;
-    let progress = Progress::start("reading the dump");
+    let progress = Progress::of_dump(&args.dump);
     let options = Options {
         values: Values::shown(args.show_values),
         ..Options::default()
@@ -117,10 +154,14 @@ pub(crate) fn postmortem(args: &PostmortemArgs) -> Result<Exit, CliError> {
 /// The exit status of a report that was written; what was found weighs more than what could not be read.
 fn gate(report: &Report, gates: &GateArgs) -> Exit {
     let worst = report.findings.iter().map(|f| f.severity).max();
-    let incomplete = report.dump.truncated || !report.gaps.is_empty();
+    let incomplete = match gates.strict {
+        None => false,
+        Some(Strict::All) => report.dump.truncated || !report.gaps.is_empty(),
+        Some(Strict::Content) => report.dump.truncated || report.gaps.iter().any(|g| !g.only_names),
+    };
     match gates.fail_on.map(Severity::from) {
         Some(limit) if worst.is_some_and(|worst| worst >= limit) => Exit::Finding,
-        _ if gates.strict && incomplete => Exit::Incomplete,
+        _ if incomplete => Exit::Incomplete,
         _ => Exit::Written,
     }
 }
@@ -128,9 +169,9 @@ fn gate(report: &Report, gates: &GateArgs) -> Exit {
 /// Tasks and async methods one by one.
 pub(crate) fn tasks(args: &TasksArgs) -> Result<Exit, CliError> {
     let destination = Destination::new(&args.output, &args.dump)?;
-    let progress = Progress::start("reading the dump");
+    let progress = Progress::of_dump(&args.dump);
     let dump = open(&args.dump, &args.files)?;
-    let runtime = Runtime::open(&dump).map_err(no_runtime)?;
+    let runtime = Runtime::open(&dump).map_err(|e| no_runtime(&dump, e))?;
     let runtime = runtime.with_points(symbols::lists(&[]));
     let options = views::TaskOptions {
         completed: args.completed,
@@ -153,9 +194,9 @@ pub(crate) fn tasks(args: &TasksArgs) -> Result<Exit, CliError> {
 /// The heap by type.
 pub(crate) fn heap(args: &HeapArgs) -> Result<Exit, CliError> {
     let destination = Destination::new(&args.output, &args.dump)?;
-    let progress = Progress::start("reading the dump");
+    let progress = Progress::of_dump(&args.dump);
     let dump = open(&args.dump, &args.files)?;
-    let runtime = Runtime::open(&dump).map_err(no_runtime)?;
+    let runtime = Runtime::open(&dump).map_err(|e| no_runtime(&dump, e))?;
     let mut report = views::heap(&runtime, &args.types, usize::MAX);
     match args.sort {
         HeapSort::Bytes => report.types.sort_by_key(|t| std::cmp::Reverse(t.bytes)),
@@ -182,9 +223,9 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Exit, CliError> {
 
 fn object(args: &ShowArgs, address: Address) -> Result<Exit, CliError> {
     let destination = Destination::new(&args.output, &args.dump)?;
-    let progress = Progress::start("reading the dump");
+    let progress = Progress::of_dump(&args.dump);
     let dump = open(&args.dump, &args.files)?;
-    let runtime = Runtime::open(&dump).map_err(no_runtime)?;
+    let runtime = Runtime::open(&dump).map_err(|e| no_runtime(&dump, e))?;
     let runtime = runtime.with_points(symbols::lists(&[]));
     let options = views::ObjectOptions {
         limit: limit(args.limit, args.all),
@@ -205,7 +246,7 @@ fn object(args: &ShowArgs, address: Address) -> Result<Exit, CliError> {
 
 fn item(args: &ShowArgs, id: &str) -> Result<Exit, CliError> {
     let destination = Destination::new(&args.output, &args.dump)?;
-    let progress = Progress::start("reading the dump");
+    let progress = Progress::of_dump(&args.dump);
     let options = Options {
         members: usize::MAX,
         idle_too: args.all,
@@ -283,7 +324,14 @@ fn read(path: &Path, files: &FileArgs) -> Result<Dump, CliError> {
     };
     opened.map_err(|e| {
         let message = format!("{} cannot be analysed", shown(path));
-        let remedy = e.remedy();
+        let meant = path
+            .to_str()
+            .filter(|_| !path.exists())
+            .and_then(command_like);
+        let remedy = match meant {
+            Some(command) => format!("check the path; the command is `asynctriage {command}`"),
+            None => e.remedy(),
+        };
         CliError::new(Exit::Input, message, remedy).because(e)
     })
 }
@@ -294,6 +342,7 @@ pub(crate) fn open(path: &Path, files: &FileArgs) -> Result<Dump, CliError> {
 
 /// Modules may lie beside their symbols.
 fn open_with(path: &Path, files: &FileArgs, symbols: &[PathBuf]) -> Result<Dump, CliError> {
+    files.check(symbols)?;
     let mut dump = read(path, files)?;
     let folders = symbols.iter().filter(|p| p.is_dir());
     let with_folders = files
@@ -306,21 +355,32 @@ fn open_with(path: &Path, files: &FileArgs, symbols: &[PathBuf]) -> Result<Dump,
     Ok(dump)
 }
 
+/// Why a dump has no runtime that can be read; of a cut one the file is to blame.
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-pub(crate) fn no_runtime(error: RuntimeError) -> CliError {
-    CliError::new(Exit::NoRuntime, error.to_string(), error.remedy())
+pub(crate) fn no_runtime(dump: &Dump, error: RuntimeError) -> CliError {
+    let exit = if dump.truncated.is_some() {
+        Exit::Input
+    } else {
+        Exit::NoRuntime
+    };
+    CliError::new(exit, error.to_string(), error.remedy())
 }
 
-pub(crate) fn print<T: Serialize>(
+pub(crate) fn print<T: Serialize, F>(
     destination: &Destination,
-    args: &OutputArgs,
+    args: &OutputArgs<F>,
     all: bool,
     report: &T,
     render: impl Fn(&T, &TextOptions) -> String,
-) -> Result<(), CliError> {
+) -> Result<(), CliError>
+where
+    F: ValueEnum + Clone + Send + Sync + 'static + Into<Form>,
+{
     let text = match args.form() {
         Form::Json => report::json(report).map_err(unwritable)?,
-        _ => render(report, &destination.text_options(args, all)),
+        _ => {
+            return destination.write_text(&render(report, &destination.text_options(args, all)));
+        }
     };
     destination.write(&text)
 }
@@ -335,17 +395,24 @@ mod tests {
     fn the_exit_status_follows_the_gates() {
         let mut report = Report::default();
         let strict = GateArgs {
-            strict: true,
+            strict: Some(Strict::All),
             fail_on: None,
         };
         let warnings = GateArgs {
-            strict: true,
+            strict: Some(Strict::All),
             fail_on: Some(FailOn::Warning),
         };
         assert_eq!(gate(&report, &warnings), Exit::Written);
         report.gaps.push(Gap::default());
         assert_eq!(gate(&report, &strict), Exit::Incomplete);
         assert_eq!(gate(&report, &GateArgs::default()), Exit::Written);
+        let content = GateArgs {
+            strict: Some(Strict::Content),
+            fail_on: None,
+        };
+        assert_eq!(gate(&report, &content), Exit::Incomplete);
+        report.gaps[0].only_names = true;
+        assert_eq!(gate(&report, &content), Exit::Written);
         report
             .findings
             .push(Finding::new(FindingKind::Idle, Severity::Info, "idle"));

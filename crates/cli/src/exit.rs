@@ -18,6 +18,8 @@ pub(crate) enum Exit {
     NoRuntime = 4,
     /// The report is incomplete and `--strict` was given.
     Incomplete = 5,
+    /// The report could not be written.
+    Output = 6,
     /// An error in the program itself.
     Internal = 70,
     /// Interrupted; the shell's own word for it, which it also says of a program that does not listen.

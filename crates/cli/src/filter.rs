@@ -1,10 +1,61 @@
-//! `--type`, `--method` and `--leaf`: which groups of chains stay in a report.
+//! `--type`, `--method` and `--leaf`: what stays in a report, in whatever case it is written.
 
 use crate::args::FilterArgs;
-use asynctriage_report::{ChainGroup, Report, TaskReport, TaskRow};
+use asynctriage_report::{ChainGroup, Report, TaskReport, TaskRow, Thread};
+use std::collections::BTreeSet;
 
-/// Keeps the groups that pass; the rest is counted in the report.
-pub(crate) fn chains(report: &mut Report, filters: &FilterArgs) {
+/// Keeps the groups that pass, and what belongs to them: findings, requests and threads. The rest is counted in the report.
+pub(crate) fn report(report: &mut Report, filters: &FilterArgs) {
+    if filters.is_empty() {
+        return;
+    }
+    chains(report, filters);
+    let kept: BTreeSet<String> = report.chains.iter().map(|c| c.id.clone()).collect();
+    let is_kept = |id: &Option<String>| id.as_ref().is_some_and(|id| kept.contains(id));
+    let out = &mut report.left_out;
+    let retained = |before: usize, after: usize| before.saturating_sub(after) as u64;
+    let before = report.findings.len();
+    report.findings.retain(|f| {
+        let belongs = f.chains.iter().any(|c| kept.contains(c));
+        let says = || passes(&filters.methods, [f.title.as_str(), &f.text]);
+        belongs
+            || (f.chains.is_empty()
+                && filters.types.is_empty()
+                && filters.leaves.is_empty()
+                && says())
+    });
+    out.findings = retained(before, report.findings.len());
+    let before = report.requests.len();
+    report.requests.retain(|r| is_kept(&r.chain));
+    out.requests = out
+        .requests
+        .saturating_add(retained(before, report.requests.len()));
+    let before = report.threads.len();
+    report
+        .threads
+        .retain(|t| is_kept(&t.chain) || keeps_thread(t, filters));
+    out.threads = out
+        .threads
+        .saturating_add(retained(before, report.threads.len()));
+    let says = "filters of the command line";
+    if out.why.iter().all(|w| w != says) && (out.findings, out.requests, out.threads) != (0, 0, 0) {
+        out.why.push(says.to_owned());
+    }
+}
+
+/// Whether a thread itself passes, by its stack and what it waits for.
+fn keeps_thread(thread: &Thread, filters: &FilterArgs) -> bool {
+    let wait = thread.waits_on.as_ref();
+    passes(&filters.types, wait.and_then(|w| w.type_name.as_deref()))
+        && passes(
+            &filters.methods,
+            thread.frames.iter().map(|f| f.method.as_str()),
+        )
+        && passes(&filters.leaves, wait.map(|w| w.text.as_str()))
+}
+
+/// Keeps the groups that pass; the rest is counted.
+fn chains(report: &mut Report, filters: &FilterArgs) {
     let all = std::mem::take(&mut report.chains);
     let (kept, left): (Vec<_>, Vec<_>) = all.into_iter().partition(|c| keeps(c, filters));
     report.chains = kept;
@@ -51,15 +102,16 @@ fn keeps_task(task: &TaskRow, filters: &FilterArgs) -> bool {
 /// Whether any text contains any of the wanted ones; true when nothing is wanted.
 fn passes<'a>(wanted: &[String], texts: impl IntoIterator<Item = &'a str>) -> bool {
     wanted.is_empty()
-        || texts
-            .into_iter()
-            .any(|text| wanted.iter().any(|w| text.contains(w.as_str())))
+        || texts.into_iter().any(|text| {
+            let text = text.to_lowercase();
+            wanted.iter().any(|w| text.contains(&w.to_lowercase()))
+        })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use asynctriage_report::{Frame, Leaf, LeafKind};
+    use asynctriage_report::{Finding, FindingKind, Frame, Leaf, LeafKind, Request, Severity};
 
     fn report() -> Report {
         let group = |methods: [&str; 2], kind, count| ChainGroup {
@@ -105,7 +157,7 @@ mod tests {
 
     #[test]
     fn any_frame_may_match() {
-        let methods = texts(&["B.Out"]);
+        let methods = texts(&["b.out"]);
         assert_eq!(
             counts(&FilterArgs {
                 methods,
@@ -152,6 +204,36 @@ mod tests {
             ..FilterArgs::default()
         };
         assert_eq!(counts(&filters), (vec![], 2, 7));
+    }
+
+    #[test]
+    fn what_belongs_to_chains_goes_with_them() {
+        let finding = |chains: &[&str]| Finding {
+            chains: texts(chains),
+            ..Finding::new(FindingKind::Bottleneck, Severity::Warning, "in A.Inner")
+        };
+        let mut filtered = report();
+        for (group, id) in filtered.chains.iter_mut().zip(["C1", "C2"]) {
+            group.id = id.into();
+        }
+        filtered.findings = vec![finding(&["C1", "C2"]), finding(&["C1"]), finding(&[])];
+        let request = |chain: &str| Request {
+            chain: Some(chain.into()),
+            ..Request::default()
+        };
+        filtered.requests = vec![request("C1"), request("C2")];
+        filtered.threads = vec![Thread::default()];
+        super::report(
+            &mut filtered,
+            &FilterArgs {
+                methods: texts(&["B.OUTER"]),
+                ..FilterArgs::default()
+            },
+        );
+        let left = &filtered.left_out;
+        assert_eq!(filtered.findings.len(), 1);
+        assert_eq!(filtered.requests.len(), 1);
+        assert_eq!((left.findings, left.requests, left.threads), (2, 1, 1));
     }
 
     #[test]

@@ -29,7 +29,10 @@ pub(crate) fn write(
         report::json(&report::brief(report)).map_err(unwritable)?
     } else {
         match wanted.output.form() {
-            Form::Text => render(report, &destination.text_options(wanted.output, wanted.all)),
+            Form::Text => {
+                let options = destination.text_options(wanted.output, wanted.all);
+                return destination.write_text(&render(report, &options));
+            }
             Form::Json => report::json(report).map_err(unwritable)?,
             Form::Html => pages::html(report).map_err(unwritable)?,
             Form::Markdown => pages::markdown(report),

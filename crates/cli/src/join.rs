@@ -28,6 +28,7 @@ pub(crate) fn join(args: &JoinArgs) -> Result<Exit, CliError> {
                 place: dump.display().to_string(),
                 why: error.render().trim_end().to_owned(),
                 remedy: "run `asynctriage` on it alone; the requests of that service are not in the picture".into(),
+                only_names: false,
             }),
         }
     }
@@ -54,7 +55,7 @@ pub(crate) fn read(path: &Path, files: &FileArgs, options: &Options) -> Result<R
         return Ok(saved);
     }
     let dump = open(path, files)?;
-    let mut report = analyse(&dump, options).map_err(no_runtime)?;
+    let mut report = analyse(&dump, options).map_err(|e| no_runtime(&dump, e))?;
     report.dump.path = path.display().to_string();
     Ok(report)
 }

@@ -11,6 +11,7 @@ mod diff;
 mod errors;
 mod exit;
 mod filter;
+mod folders;
 mod forms;
 mod interrupt;
 mod join;
@@ -70,7 +71,7 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
     match command {
         Command::Triage(args) => commands::triage(args),
         Command::Tree(args) => commands::tree(args),
-        Command::Threads(args) => commands::part(args, Part::Threads),
+        Command::Threads(args) => commands::threads(args),
         Command::Requests(args) => commands::part(args, Part::Requests),
         Command::Queue(args) => commands::part(args, Part::Queue),
         Command::Locks(args) => commands::part(args, Part::Locks),

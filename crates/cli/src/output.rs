@@ -20,6 +20,8 @@ pub(crate) struct Destination {
     file: Option<PathBuf>,
     existing: Existing,
     color: ColorChoice,
+    /// Whether long text may be given to a pager.
+    pages: bool,
 }
 
 impl Destination {
@@ -41,6 +43,7 @@ impl Destination {
             file: args.output.clone(),
             existing: existing(args.force),
             color,
+            pages: args.output.is_none() && !args.no_pager,
         })
     }
 
@@ -60,6 +63,7 @@ impl Destination {
             file: Some(file.to_owned()),
             existing: existing(force),
             color: ColorChoice::Never,
+            pages: false,
         })
     }
 
@@ -105,8 +109,26 @@ impl Destination {
             unicode: !args.ascii,
             color: self.color != ColorChoice::Never,
             verbose: args.verbose,
+            fold: false,
             rows: if all { None } else { defaults.rows },
         }
+    }
+
+    /// Whether text goes to a terminal, and how many lines that shows.
+    fn screen(&self) -> Option<usize> {
+        let size = terminal_size::terminal_size_of(io::stdout()).filter(|_| self.pages);
+        size.map(|(_, height)| usize::from(height.0))
+    }
+
+    /// Writes text for people: through a pager where it is longer than the terminal.
+    pub(crate) fn write_text(&self, text: &str) -> Result<(), CliError> {
+        let is_long = self
+            .screen()
+            .is_some_and(|lines| text.lines().count() > lines);
+        if is_long && page(text, self.color != ColorChoice::Never) {
+            return Ok(());
+        }
+        self.write(text)
     }
 
     /// Writes the whole text. A reader that stops reading, such as `head`, is no error.
@@ -123,7 +145,7 @@ impl Destination {
             let mut out = BufWriter::new(AutoStream::new(io::stdout().lock(), self.color));
             return match fill(&mut out).and_then(|()| out.flush()) {
                 Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(CliError::new(
-                    Exit::Usage,
+                    Exit::Output,
                     "cannot write the report",
                     "check the device behind the standard output",
                 )
@@ -134,13 +156,39 @@ impl Destination {
         new_file::write(file, self.existing, fill).map_err(|e| {
             let message = format!("cannot write {}", file.display());
             CliError::new(
-                Exit::Usage,
+                Exit::Output,
                 message,
                 "name a file on a disk with space that you may write to",
             )
             .because(e)
         })
     }
+}
+
+/// Shows text by $PAGER, or less; whether that could be started.
+fn page(text: &str, colored: bool) -> bool {
+    let named = std::env::var("PAGER").ok().filter(|p| !p.trim().is_empty());
+    let command = named.unwrap_or_else(|| "less".to_owned());
+    let mut words = command.split_whitespace();
+    let Some(program) = words.next() else {
+        return false;
+    };
+    let mut pager = std::process::Command::new(program);
+    // as git does: quit when it fits after all, keep colours, leave the text on the screen
+    pager.args(words).stdin(std::process::Stdio::piped());
+    if std::env::var_os("LESS").is_none() {
+        pager.env("LESS", if colored { "FRX" } else { "FX" });
+    }
+    let Ok(mut child) = pager.spawn() else {
+        return false;
+    };
+    if let Some(mut input) = child.stdin.take() {
+        // who leaves the pager has read enough
+        let _ = input.write_all(text.as_bytes());
+    }
+    // its exit status says nothing about the report
+    let _ = child.wait();
+    true
 }
 
 fn check(file: &Path, dump: &Path, force: bool) -> Result<(), CliError> {

@@ -86,6 +86,7 @@ fn is_complete(report: &TraceReport) -> bool {
     report.verdict == TraceVerdict::Bounded
         && report.completeness.attached != Some(true)
         && report.marker_check.as_ref().is_none_or(|m| m.as_asked)
+        && report.join.as_ref().is_none_or(|j| j.refused.is_none())
 }
 
 fn sha256(bytes: &[u8]) -> String {
@@ -136,7 +137,8 @@ fn dump_side(args: &TraceArgs, dump: &Path) -> Result<DumpSide, CliError> {
         symbols: [args.symbols.as_slice(), &args.files.module_path].concat(),
         ..Options::default()
     };
-    DumpSide::read(&open(dump, &args.files)?, &options).map_err(no_runtime)
+    let dump = open(dump, &args.files)?;
+    DumpSide::read(&dump, &options).map_err(|e| no_runtime(&dump, e))
 }
 
 /// Every record in a line.

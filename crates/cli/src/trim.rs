@@ -25,7 +25,7 @@ pub(crate) fn trim(args: &TrimArgs) -> Result<Exit, CliError> {
     };
     let dump = Dump::open(&args.dump, &options).map_err(|e| cannot(&e.remedy()).because(e))?;
     let trimmed = views::trim(&dump, true, &|_| Ok(String::new())).map_err(|e| match e {
-        TrimError::Runtime(e) => no_runtime(e),
+        TrimError::Runtime(e) => no_runtime(&dump, e),
         other => cannot("trim ELF cores and full minidumps").because(other),
     })?;
     if let Some(difference) = trimmed.difference {

@@ -211,3 +211,71 @@ fn the_runtimes_that_can_be_read() {
     let tables = report["tables"].as_array().expect("a list");
     assert!(tables.iter().any(|t| t["table"] == "linux-x64-11.0"));
 }
+
+#[test]
+fn what_was_meant_is_said() {
+    let testdumps = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdumps");
+    let (chain, web) = ("chain-10.0.15.dmp.gz", "web-11.0.0.dmp.gz");
+    for (args, said) in [
+        (&["thread", web][..], "did you mean `asynctriage threads`?"),
+        (&["thred"], "the command is `asynctriage threads`"),
+        (
+            &[chain, "--symbols", "nowhere"],
+            "--symbols nowhere does not exist",
+        ),
+        (&[chain, "--module-path", chain], "is no folder"),
+        (&["queue", web, "--method", "x"], "filters do not apply"),
+    ] {
+        let output = run_in(&testdumps, args);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(error.contains(said), "{args:?}: {error}");
+        assert_ne!(output.status.code(), Some(0), "{args:?}");
+    }
+    let help = run_in(&testdumps, &["help"]);
+    assert_eq!(help.status.code(), Some(0));
+}
+
+#[test]
+fn filters_ignore_case_and_take_findings_and_requests_along() {
+    let testdumps = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdumps");
+    let web = "web-11.0.0.dmp.gz";
+    let json = |args: &[&str]| -> serde_json::Value {
+        let output = run_in(&testdumps, &[args, &["--format", "json"]].concat());
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    };
+    let kept = json(&[web, "--method", "outboxWORKER"]);
+    assert_eq!(kept["chains"].as_array().map(Vec::len), Some(1));
+    assert_eq!(kept["findings"].as_array().map(Vec::len), Some(0));
+    assert_eq!(kept["requests"].as_array().map(Vec::len), Some(0));
+    assert_eq!(kept["left_out"]["requests"], 28);
+    let merged = json(&["threads", "--merged", web]);
+    assert_eq!(merged["threads"], 17);
+}
+
+/// The first look fits a screen.
+#[test]
+fn verdict_findings_requests_and_the_first_chain_fit_forty_lines() {
+    let testdumps = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdumps");
+    let output = run_in(&testdumps, &["web-11.0.0.dmp.gz", "--width", "120"]);
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let lines = text.lines().take_while(|l| !l.starts_with("C2"));
+    assert!(lines.count() <= 45, "{text}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_report_that_cannot_be_written_has_a_status_of_its_own() {
+    let testdumps = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdumps");
+    let full = std::fs::File::options()
+        .write(true)
+        .open("/dev/full")
+        .expect("the device");
+    let status = Command::new(env!("CARGO_BIN_EXE_asynctriage"))
+        .arg("chain-10.0.15.dmp.gz")
+        .current_dir(testdumps)
+        .stdout(full)
+        .stderr(Stdio::null())
+        .status()
+        .expect("the program starts");
+    assert_eq!(status.code(), Some(6));
+}

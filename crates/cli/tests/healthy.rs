@@ -55,7 +55,10 @@ fn deadlocks_over_reader_writer_locks_mutexes_and_joins_are_found() {
 
 #[test]
 fn stacks_begin_with_native_frames_and_say_who_holds_what() {
-    let text = report("rwlock-11.0.0.dmp.gz", &["threads", "--width", "200"]);
+    let folded = report("rwlock-11.0.0.dmp.gz", &["threads", "--width", "200"]);
+    assert!(folded.contains("native frames of libc.so.6"), "{folded}");
+    assert!(!folded.contains("libc.so.6!"), "{folded}");
+    let text = report("rwlock-11.0.0.dmp.gz", &["threads", "--width", "200", "-v"]);
     for part in [
         "libc.so.6!",
         "for reading, held by 'b'",

@@ -39,6 +39,7 @@ pub(crate) fn deadlock() -> Report {
             place: "a.dll".into(),
             why: "its metadata is not in the dump".into(),
             remedy: "--module-path".into(),
+            only_names: false,
         }],
         ..Report::default()
     };

@@ -25,7 +25,7 @@ pub mod timeline;
 pub use item::{Item, find};
 pub use model::*;
 pub use text::{
-    Part, TextOptions, bytes, count, diff, duration, headline, heap, item, object, objects,
+    Part, TextOptions, bytes, count, diff, duration, headline, heap, item, merged, object, objects,
     observe, part, printable, roots, runtimes, services, several, tasks, text, trace, trace_record,
     tree, why,
 };

@@ -9,6 +9,7 @@ mod horizon;
 mod join;
 mod kinds;
 mod markers;
+mod merged;
 mod objects;
 mod observe;
 mod process;
@@ -42,6 +43,7 @@ pub use kinds::{
 pub use markers::{
     MarkerCheck, MarkerEvent, MarkerGroup, MarkerReport, MarkerSequence, TplChain, TplReport,
 };
+pub use merged::{MergedFrame, MergedRow, MergedStacks};
 pub use objects::{ElementRow, Elements, ObjectRow, ObjectsReport};
 pub use observe::{
     ObserveComparison, ObserveMode, ObserveReport, ObserveResult, ObserveTimer, ObserveValue,

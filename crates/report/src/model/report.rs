@@ -230,6 +230,9 @@ pub struct Gap {
     pub why: String,
     /// What would help.
     pub remedy: String,
+    /// Whether only names or lines are missing, and nothing that waits, blocks or is found.
+    #[serde(skip_serializing_if = "is_false")]
+    pub only_names: bool,
 }
 
 /// The heap of the garbage collector.
@@ -326,12 +329,15 @@ pub struct LeftOut {
     /// Chains in those groups.
     #[serde(skip_serializing_if = "is_zero")]
     pub chains: u64,
-    /// Threads without anything to say.
+    /// Threads without anything to say, or that no filter matched.
     #[serde(skip_serializing_if = "is_zero")]
     pub threads: u64,
-    /// Requests above the limit.
+    /// Requests above the limit, or that no filter matched.
     #[serde(skip_serializing_if = "is_zero")]
     pub requests: u64,
+    /// Findings that no filter matched.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub findings: u64,
     /// Rejected objects above the limit.
     #[serde(skip_serializing_if = "is_zero")]
     pub rejected: u64,

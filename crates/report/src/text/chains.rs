@@ -28,8 +28,10 @@ pub(super) fn section(page: &mut Page<'_>, report: &Report) {
             "each from its innermost wait outwards; awaits are counted from 0",
         );
         let shown = page.options.cap(loud.len());
-        for group in loud.iter().take(shown) {
-            page.blank();
+        for (i, group) in loud.iter().take(shown).enumerate() {
+            if i > 0 {
+                page.blank();
+            }
             one(page, group);
         }
         rest(page, loud.get(shown..).unwrap_or_default());
@@ -137,8 +139,26 @@ fn headline(page: &mut Page<'_>, group: &ChainGroup) {
             Role::Plain,
             format!("  {}", beside(group.leaf.kind.as_str(), &group.leaf.text)),
         ),
+        page.span(Role::Strong, age(page, group)),
     ];
     page.line("", "    ", &spans);
+}
+
+/// `  for 3.0 s to 5.0 s`; with `-v` the line below says more.
+fn age(page: &Page<'_>, group: &ChainGroup) -> String {
+    let waiting = group.waiting_seconds.as_ref().filter(|_| !page.verbose());
+    waiting.map_or_else(String::new, |w| {
+        // the clock may be that of the request, which began before the wait
+        let at_most = if w.how.contains("may be younger") {
+            "at most "
+        } else {
+            ""
+        };
+        match (duration(w.min), duration(w.max)) {
+            (min, max) if min == max => format!("  for {at_most}{max}"),
+            (min, max) => format!("  for {at_most}{min} to {max}"),
+        }
+    })
 }
 
 /// Who would complete what is waited for: the surest, all of them with `-v`.
@@ -178,7 +198,7 @@ fn completers(page: &mut Page<'_>, group: &ChainGroup) {
 /// For how long, and whether that is a hang.
 fn waiting(page: &mut Page<'_>, group: &ChainGroup) {
     let mut spans = Vec::new();
-    if let Some(waiting) = &group.waiting_seconds {
+    if let Some(waiting) = group.waiting_seconds.as_ref().filter(|_| page.verbose()) {
         let range = if duration(waiting.min) == duration(waiting.max) {
             format!("for {}", duration(waiting.max))
         } else {
@@ -229,14 +249,36 @@ fn frames(page: &mut Page<'_>, frames: &[Frame]) {
         frames.get(tail..).unwrap_or_default(),
     ];
     let column = method_column(page, ends.iter().copied().flatten());
+    let has_own = frames.iter().any(|f| !is_plumbing(f));
     for (i, part) in ends.into_iter().enumerate() {
         if i == 1 && fold {
             folded(page, frames.get(head..tail).unwrap_or_default());
         }
-        for frame in part {
-            self::frame(page, frame, column);
+        for run in part.chunk_by(|a, b| is_plumbing(a) && is_plumbing(b)) {
+            match run {
+                [first, _, ..] if has_own && is_plumbing(first) && !page.verbose() => {
+                    plumbing(page, run);
+                }
+                run => run.iter().for_each(|f| frame(page, f, column)),
+            }
         }
     }
+}
+
+/// Whether a frame is a method of .NET with nothing of the program to show.
+fn is_plumbing(frame: &Frame) -> bool {
+    use crate::FrameKind::{RuntimeAsync, StateMachine};
+    frame.is_framework
+        && frame.locals.is_empty()
+        && matches!(frame.kind, RuntimeAsync | StateMachine)
+}
+
+/// A run of .NET's own frames in one line.
+fn plumbing(page: &mut Page<'_>, run: &[Frame]) {
+    let names: Vec<&str> = run.iter().map(|f| f.method.as_str()).collect();
+    let text = super::fold::methods(&names, page.width().saturating_sub(8));
+    let spans = [page.span(Role::Dim, text)];
+    page.line("    │ ", "    │   ", &spans);
 }
 
 fn folded(page: &mut Page<'_>, hidden: &[Frame]) {
@@ -256,27 +298,35 @@ fn folded(page: &mut Page<'_>, hidden: &[Frame]) {
     page.line("    │ ", "    │   ", &spans);
 }
 
-/// Where the awaits stand: behind the longest method that leaves room for them.
+/// Where the awaits stand: behind the longest method of the program, when all its frames then fit a line; else behind
+/// each method.
 fn method_column<'f>(page: &Page<'_>, frames: impl Iterator<Item = &'f Frame>) -> usize {
-    let most = page.width().saturating_sub(6).saturating_mul(4) / 5;
-    frames
-        .map(|f| page.span(Role::Plain, &f.method).width())
-        .filter(|w| *w <= most)
-        .max()
-        .unwrap_or(0)
+    let own = frames.filter(|f| !f.is_framework);
+    let widths = own.map(|f| {
+        let method = page.span(Role::Plain, &f.method).width();
+        (method, page.span(Role::Plain, notes(page, f)).width())
+    });
+    let (method, rest) = widths.fold((0, 0), |(a, b), (c, d)| (a.max(c), b.max(d)));
+    let whole = method.saturating_add(rest).saturating_add(8);
+    if whole <= page.width() { method } else { 0 }
 }
 
 fn frame(page: &mut Page<'_>, frame: &Frame, column: usize) {
-    let role = if frame.is_framework {
+    let (role, column) = if frame.is_framework {
+        (Role::Dim, 0)
+    } else {
+        (Role::Strong, column)
+    };
+    let method = page.span(role, &frame.method);
+    let pad = " ".repeat(column.saturating_sub(method.width()).saturating_add(2));
+    let about = if frame.is_framework {
         Role::Dim
     } else {
         Role::Plain
     };
-    let method = page.span(role, &frame.method);
-    let pad = " ".repeat(column.saturating_sub(method.width()).saturating_add(2));
     let notes = [
         page.span(Role::Plain, pad),
-        page.span(Role::Dim, notes(page, frame)),
+        page.span(about, notes(page, frame)),
     ];
     let spans: Vec<Span> = std::iter::once(method).chain(notes).collect();
     page.line("    │ ", "    │   ", &spans);
@@ -368,7 +418,7 @@ fn source(page: &Page<'_>, file: &str, line: Option<u32>) -> String {
 
 /// The innermost object of each chain, which is what `show` is given next.
 fn members(page: &mut Page<'_>, group: &ChainGroup) {
-    let few = if page.verbose() {
+    let few = if page.verbose() || page.options.rows.is_none() {
         group.members.len()
     } else {
         FEW_MEMBERS

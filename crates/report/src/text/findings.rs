@@ -13,7 +13,10 @@ pub(super) fn section(page: &mut Page<'_>, report: &Report) {
         }
         return;
     }
-    page.heading("Findings", "the worst first");
+    page.heading(
+        "Findings",
+        "the worst first; `asynctriage runbook KIND` explains each",
+    );
     let mut findings: Vec<&Finding> = report.findings.iter().collect();
     findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
     for finding in findings {
@@ -27,12 +30,16 @@ pub(super) fn one(page: &mut Page<'_>, finding: &Finding) {
         Severity::Warning => Role::Warning,
         Severity::Info => Role::Good,
     };
+    let see = match finding.chains.as_slice() {
+        [] => String::new(),
+        chains => format!("  see {}", chains.join(" ")),
+    };
     let spans = [
         page.span(role, format!("{:<8}", finding.severity)),
         page.span(Role::Strong, format!("  {}", finding.title)),
         page.span(
             Role::Dim,
-            format!("  {}, {}", finding.kind, finding.confidence),
+            format!("  {}, {}{see}", finding.kind, finding.confidence),
         ),
     ];
     page.line("", "          ", &spans);
@@ -45,29 +52,16 @@ pub(super) fn one(page: &mut Page<'_>, finding: &Finding) {
         let spans = [page.span(Role::Strong, format!("→ {step}"))];
         page.line(indent, "            ", &spans);
     }
-    references(page, finding, indent);
+    // the page of most findings is named as their kind
+    let page_of = finding.runbook.as_deref();
+    if let Some(runbook) = page_of.filter(|r| *r != finding.kind.as_str()) {
+        let spans = [page.span(Role::Dim, format!("asynctriage runbook {runbook}"))];
+        page.line(indent, indent, &spans);
+    }
     if page.verbose() {
         for evidence in &finding.evidence {
             fact(page, evidence);
         }
-    }
-}
-
-/// Where to read on: the runbook and the chains that the finding explains.
-fn references(page: &mut Page<'_>, finding: &Finding, indent: &str) {
-    let mut parts = Vec::new();
-    parts.extend(
-        finding
-            .runbook
-            .as_ref()
-            .map(|runbook| format!("asynctriage runbook {runbook}")),
-    );
-    if !finding.chains.is_empty() {
-        parts.push(format!("see {}", finding.chains.join(" ")));
-    }
-    if !parts.is_empty() {
-        let spans = [page.span(Role::Dim, parts.join("  "))];
-        page.line(indent, indent, &spans);
     }
 }
 

@@ -5,7 +5,9 @@ mod closing;
 mod diff;
 mod escape;
 mod findings;
+mod fold;
 mod item;
+mod merged;
 mod objects;
 mod observe;
 mod opening;
@@ -32,6 +34,7 @@ use page::Page;
 
 pub use diff::diff;
 pub use item::item;
+pub use merged::merged;
 pub use objects::objects;
 pub use observe::observe;
 pub use opening::headline;
@@ -56,6 +59,8 @@ pub struct TextOptions {
     pub color: bool,
     /// 0 for the first look; more shows every frame, address and piece of evidence.
     pub verbose: u8,
+    /// Whether runs of native frames and of .NET's own on a thread's stack are one line each.
+    pub fold: bool,
     /// Groups, threads and requests listed at most; `None` for all. What is left out is counted.
     pub rows: Option<usize>,
 }
@@ -67,6 +72,7 @@ impl Default for TextOptions {
             unicode: true,
             color: false,
             verbose: 0,
+            fold: false,
             rows: Some(25),
         }
     }

@@ -1,6 +1,6 @@
 //! The first lines: which dump, which runtime, and the answer in one sentence.
 
-use super::page::Page;
+use super::page::{Page, Span};
 use super::style::Role;
 use super::words::{bytes, count, several, verb};
 use crate::{ChainGroup, CollectionStage, Report, VerdictState};
@@ -21,22 +21,34 @@ pub(super) fn header(page: &mut Page<'_>, report: &Report) {
     } else {
         &dump.path
     };
-    let spans = [
+    let file = vec![
         page.span(Role::Strong, path),
         page.span(Role::Dim, format!("  {}", about.join(", "))),
     ];
-    page.line("", "  ", &spans);
+    let runtime = runtime(page, report);
+    let gap = page.span(Role::Plain, "  ");
+    let together: Vec<Span> = [file.clone(), vec![gap], runtime.clone()].concat();
+    let width: usize = together
+        .iter()
+        .map(Span::width)
+        .fold(0, usize::saturating_add);
+    if width <= page.width() {
+        page.line("", "  ", &together);
+    } else {
+        page.line("", "  ", &file);
+        page.line("", "  ", &runtime);
+    }
     if let Some(fault) = &dump.fault {
         let spans = [page.span(Role::Warning, format!("{fault}: copy it again."))];
         page.line("  ", "  ", &spans);
     }
-    runtime(page, report);
+    program(page, report);
     if page.verbose() {
         origins(page, report);
     }
 }
 
-fn runtime(page: &mut Page<'_>, report: &Report) {
+fn runtime(page: &Page<'_>, report: &Report) -> Vec<Span> {
     let (runtime, dump) = (&report.runtime, &report.dump);
     let version = if runtime.version.is_empty() {
         "of an unknown version"
@@ -54,12 +66,10 @@ fn runtime(page: &mut Page<'_>, report: &Report) {
     if let Some(command) = &dump.command_line {
         about.push_str(&format!("  {command}"));
     }
-    let spans = [
+    vec![
         page.span(Role::Strong, format!(".NET {version}")),
         page.span(Role::Dim, about),
-    ];
-    page.line("", "  ", &spans);
-    program(page, report);
+    ]
 }
 
 /// Which program, and where.

@@ -39,6 +39,7 @@ pub fn part(report: &Report, part: Part, options: &TextOptions) -> String {
     // whoever asks for a part wants all of it
     let options = TextOptions {
         verbose: options.verbose.max(1),
+        fold: options.verbose == 0,
         ..options.clone()
     };
     let mut page = Page::new(&options);

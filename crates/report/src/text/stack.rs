@@ -22,14 +22,27 @@ struct Turn<'f> {
 /// Writes the frames of a thread.
 pub(super) fn stack(page: &mut Page<'_>, thread: &Thread) {
     let all = thread.frames.as_slice();
-    let shown = if page.verbose() { all } else { telling(all) };
-    let mut room = if page.verbose() {
-        usize::MAX
+    if page.options.fold {
+        folded(page, all);
+        return;
+    }
+    let written = if page.verbose() {
+        in_turns(page, all, usize::MAX)
     } else {
-        FEW_FRAMES
+        in_turns(page, telling(all), FEW_FRAMES)
     };
+    let hidden = all.len().saturating_sub(written) as u64;
+    if hidden > 0 {
+        let text = format!("… {} not shown: -v", several(hidden, "frame"));
+        let spans = [page.span(Role::Dim, text)];
+        page.line("    │ ", "    │   ", &spans);
+    }
+}
+
+/// Writes frames with recursion folded, at most `room` lines of them; how many frames that were.
+fn in_turns(page: &mut Page<'_>, frames: &[ThreadFrame], mut room: usize) -> usize {
     let mut written = 0_usize;
-    for turn in turns(shown) {
+    for turn in turns(frames) {
         if room == 0 {
             break;
         }
@@ -48,9 +61,26 @@ pub(super) fn stack(page: &mut Page<'_>, thread: &Thread) {
             again(page, &turn);
         }
     }
-    let hidden = all.len().saturating_sub(written) as u64;
-    if hidden > 0 {
-        let text = format!("… {} not shown: -v", several(hidden, "frame"));
+    written
+}
+
+/// The whole stack with runs of native frames and of .NET's own in one line each.
+fn folded(page: &mut Page<'_>, frames: &[ThreadFrame]) {
+    let is_one_run = |a: &ThreadFrame, b: &ThreadFrame| {
+        is_framework(a) == is_framework(b) && a.native == b.native
+    };
+    for run in frames.chunk_by(is_one_run) {
+        let names: Vec<&str> = run.iter().map(|f| f.method.as_str()).collect();
+        let text = match run {
+            [first, _, ..] if first.native => super::fold::natives(&names),
+            [first, _, ..] if first.is_framework => {
+                super::fold::methods(&names, page.width().saturating_sub(8))
+            }
+            run => {
+                in_turns(page, run, usize::MAX);
+                continue;
+            }
+        };
         let spans = [page.span(Role::Dim, text)];
         page.line("    │ ", "    │   ", &spans);
     }
@@ -116,12 +146,12 @@ fn frame(page: &mut Page<'_>, frame: &ThreadFrame) {
         source.unwrap_or_default(),
         code.unwrap_or_default()
     );
-    let role = if is_framework(frame) {
-        Role::Dim
+    let (role, about) = if is_framework(frame) {
+        (Role::Dim, Role::Dim)
     } else {
-        Role::Plain
+        (Role::Strong, Role::Plain)
     };
-    let spans = [page.span(role, &frame.method), page.span(Role::Dim, notes)];
+    let spans = [page.span(role, &frame.method), page.span(about, notes)];
     page.line("    │ ", "    │   ", &spans);
 }
 

@@ -160,10 +160,9 @@ fn describe(
         .unwrap_or_default();
     let doubts = doubts(facts);
     let mut text = format!(
-        "{} ({}) for {name}, which nothing reaches except the waiting methods themselves: nobody is left who could complete it. {}",
+        "{} ({}) for {name}, which nothing reaches except the waiting methods themselves: nobody is left who could complete it.",
         waits(count, "chain"),
         listed(&methods),
-        roots_text(facts.a.roots())
     );
     if !doubts.is_empty() {
         text.push_str(&format!(
@@ -195,7 +194,10 @@ fn describe(
         evidence: vec![fact(
             format!("{name} is not complete and not reached"),
             node.map(|n| n.addr),
-            "marking from the roots, without passing through the methods that wait for it",
+            format!(
+                "marking from the roots, without passing through the methods that wait for it. {}",
+                roots_text(facts.a.roots())
+            ),
         )],
     }
     .with_chains(vec![group.id.clone()])

@@ -29,18 +29,27 @@ const MAX_REJECTED: usize = 100;
 /// When the dump has no .NET runtime that can be read.
 pub fn analyse(dump: &Dump, options: &Options) -> Result<Report, RuntimeError> {
     let mut clock = Clock::new();
+    let begins = |phase: &str| {
+        if let Some(watch) = &options.watch {
+            watch.tell(phase);
+        }
+    };
+    begins("finding the runtime");
     let rt = Runtime::open(dump)?.with_points(options.points.clone());
     clock.lap("runtime");
+    begins("walking the heap, linking what waits");
     let analysis = Analysis::new(&rt)
         .with_symbols(options.symbols.clone())
         .with_values(options.values);
     clock.lap("heap and graph");
+    begins("chains");
     let groups = analysis.groups(Wanted {
         idle_too: options.idle_too,
         members: options.members,
         locals: options.locals,
     });
     clock.lap("chains");
+    begins("completers and findings");
     let mut report = analysis.report(groups);
     if options.native {
         analysis.add_native_frames(&mut report);
@@ -98,9 +107,13 @@ impl Analysis<'_, '_> {
             .chain(&self.threads.gaps)
             .chain(&absent);
         gaps.extend(known.enumerate().map(|(i, g)| report_gap(i, g)));
-        for gap in self.lines.gaps(self.rt).into_iter().chain(self.kept_gap()) {
-            gaps.push(report_gap(gaps.len(), &gap));
+        for gap in self.lines.gaps(self.rt) {
+            gaps.push(report::Gap {
+                only_names: true,
+                ..report_gap(gaps.len(), &gap)
+            });
         }
+        gaps.extend(self.kept_gap().map(|g| report_gap(gaps.len(), &g)));
         if groups.unlisted > 0 {
             gaps.push(report::Gap {
                 id: format!("G{}", gaps.len().saturating_add(1)),
@@ -114,6 +127,7 @@ impl Analysis<'_, '_> {
                     }
                 ),
                 remedy: "the groups shown are right, their counts are lower bounds".into(),
+                only_names: false,
             });
         }
         let (rejected, rejected_by_reason, rejected_left_out) = self.rejected();
@@ -293,5 +307,6 @@ pub(crate) fn report_gap(index: usize, gap: &ClrGap) -> report::Gap {
         place: gap.place.clone(),
         why: gap.why.clone(),
         remedy: gap.remedy.clone(),
+        only_names: false,
     }
 }

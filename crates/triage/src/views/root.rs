@@ -44,6 +44,7 @@ pub fn root(analysis: &Analysis<'_, '_>, addr: Addr, limit: usize) -> Option<Roo
             place: (*missing).to_owned(),
             why: "the dump does not hold all of them".into(),
             remedy: "take a full dump".into(),
+            only_names: false,
         });
     }
     let is_complete = search.is_complete && analysis.roots().missing.is_empty();

@@ -438,6 +438,7 @@ pub(super) fn gaps() -> Report {
         place: "0x00007f1234000000-0x00007f1238000000".into(),
         why: "the file ends before 64.0 MiB of the heap".into(),
         remedy: "Take the dump again on a disk with 1.3 GB free: dotnet-dump collect --type Heap -p 4242".into(),
+        only_names: false,
     }];
     report
 }
