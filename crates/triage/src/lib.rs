@@ -15,6 +15,7 @@
 mod chains;
 mod completers;
 pub mod diff;
+mod facts;
 mod findings;
 mod holders;
 mod leaves;

@@ -10,6 +10,7 @@ const TRIAGE: &str = "crates/triage/src/";
 const ORDER: &[&str] = &[
     "words",
     "options",
+    "facts",
     "process",
     "lines",
     "libraries",

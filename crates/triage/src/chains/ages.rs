@@ -1,7 +1,8 @@
 //! Since when something waits, from the best witness that the dump holds.
 
-use crate::libraries::server::RequestFacts;
-use crate::paths::{Analysis, Path, Timer};
+use crate::facts::RequestFacts;
+use crate::facts::Timer;
+use crate::paths::{Analysis, Path};
 use crate::process::clock::{self, Clock};
 use asynctriage_async_graph::Class;
 use asynctriage_report::{LeafKind, Waiting};

@@ -2,6 +2,7 @@
 
 use super::signatures::{self, signature};
 use super::tally::{Note, Tally};
+use crate::facts::Purpose;
 use crate::paths::{
     Analysis, Folded, Path, Paths, Place, Shape, Step, is_least_await, step_offset,
 };
@@ -9,8 +10,7 @@ use crate::threads::{ThreadFacts, Wait};
 use asynctriage_async_graph::NodeId;
 use asynctriage_dump::Addr;
 use asynctriage_report::{
-    Address, ChainGroup, Frame, FrameKind, Leaf, LeafKind, Member, Root, RootKind, Verdict,
-    VerdictState,
+    Address, ChainGroup, Frame, FrameKind, LeafKind, Member, RootKind, Verdict, VerdictState,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -30,8 +30,6 @@ struct Key {
 
 struct Group {
     shape: Rc<Shape>,
-    leaf: Leaf,
-    root: Option<Root>,
     leaf_texts: FxHashMap<String, u64>,
     root_texts: FxHashMap<String, u64>,
     paths: Vec<(Path, String, String)>,
@@ -103,7 +101,10 @@ impl Analysis<'_, '_> {
             if idle && !wanted.idle_too {
                 out.idle_chains = out.idle_chains.saturating_add(group.count);
                 out.idle_groups = out.idle_groups.saturating_add(1);
-                let of_kind = out.idle_kinds.entry(group.leaf.kind).or_default();
+                let of_kind = out
+                    .idle_kinds
+                    .entry(group.tally.awaited.kind())
+                    .or_default();
                 *of_kind = of_kind.saturating_add(group.count);
                 continue;
             }
@@ -117,11 +118,9 @@ impl Analysis<'_, '_> {
                     of_thread.or_insert_with(|| id.clone());
                 }
             }
-            let tally = group.tally.clone();
-            let mut group = self.report_group(id, signature(&text), group, wanted, idle);
-            group.waiting_seconds = tally.waiting(&self.clock);
-            out.groups.push(group);
-            out.tallies.push(tally);
+            let row = self.report_group(id, signature(&text), &group, wanted, idle);
+            out.groups.push(row);
+            out.tallies.push(group.tally);
         }
         out
     }
@@ -142,31 +141,25 @@ impl Analysis<'_, '_> {
 
     fn add_to_group(&self, groups: &mut FxHashMap<Key, Group>, path: Path, wanted: Wanted) {
         let shape = self.shape(&path);
-        let (mut leaf, root) = (self.leaf(&path, &shape), self.root(&path, &shape));
-        let note = Note::of(self, &path, &leaf, root.as_ref());
+        let awaited = self.awaited(&path, &shape);
+        let purpose = self.purpose(&path, &shape);
+        let note = Note::of(self, &path, &awaited, purpose.as_ref());
         let key = Key {
             frames: shape.number,
-            leaf: leaf.kind,
-            root: root.as_ref().map(|r| r.kind),
+            leaf: awaited.kind(),
+            root: purpose.as_ref().map(Purpose::kind),
         };
-        let (leaf_text, root_text) = (
-            leaf.text.clone(),
-            root.as_ref().map(|r| r.text.clone()).unwrap_or_default(),
-        );
+        let leaf_text = awaited.text();
+        let root_text = purpose.as_ref().map(Purpose::text).unwrap_or_default();
         let group = groups.entry(key).or_insert_with(|| Group {
             shape,
-            leaf: {
-                self.add_evidence(&path, &mut leaf);
-                leaf
-            },
-            root,
             leaf_texts: FxHashMap::default(),
             root_texts: FxHashMap::default(),
             paths: Vec::new(),
             keeps: None,
             counted: FxHashSet::default(),
             count: 0,
-            tally: Tally::default(),
+            tally: Tally::new(awaited, purpose),
         });
         group.tally.add(note);
         group.count = group.count.saturating_add(1);
@@ -198,7 +191,9 @@ impl Analysis<'_, '_> {
         let Some((path, ..)) = group.paths.first() else {
             return false;
         };
-        let purpose = group.root.as_ref().map_or(RootKind::None, |r| r.kind);
+        let kind = group.tally.awaited.kind();
+        let purpose = group.tally.purpose.as_ref();
+        let purpose = purpose.map_or(RootKind::None, Purpose::kind);
         let nobody = matches!(
             purpose,
             RootKind::None
@@ -210,9 +205,9 @@ impl Analysis<'_, '_> {
         let mut names = group.shape.folded.iter().map(|(name, ..)| name);
         let idle_client = names.any(|name| is_long_lived(name));
         (nobody || idle_client)
-            && !is_outgoing(group.leaf.kind)
+            && !is_outgoing(kind)
             && group.shape.is_framework
-            && !matches!(group.leaf.kind, LeafKind::Cycle)
+            && kind != LeafKind::Cycle
             && self.is_idle_runner(path.leaf)
             && group.paths.iter().all(|(path, ..)| self.is_idle_end(path))
     }
@@ -241,12 +236,15 @@ impl Analysis<'_, '_> {
         &self,
         id: String,
         signature: String,
-        group: Group,
+        group: &Group,
         wanted: Wanted,
         idle: bool,
     ) -> ChainGroup {
-        let mut leaf = group.leaf;
-        let mut root = group.root;
+        let mut leaf = group.tally.awaited.leaf();
+        let mut root = group.tally.purpose.as_ref().map(Purpose::root);
+        if let Some((path, ..)) = group.paths.first() {
+            self.add_evidence(path, &mut leaf);
+        }
         common_text(&mut leaf.text, &group.leaf_texts);
         group.tally.note_due(&mut leaf, &self.clock);
         if let Some(root) = &mut root {
@@ -295,6 +293,7 @@ impl Analysis<'_, '_> {
             members,
             members_left_out: left_out,
             verdict,
+            waiting_seconds: group.tally.waiting(&self.clock),
             ..ChainGroup::default()
         }
     }

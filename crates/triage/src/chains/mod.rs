@@ -10,4 +10,4 @@ pub(crate) mod signatures;
 mod tally;
 
 pub(crate) use groups::{Groups, Wanted};
-pub(crate) use tally::{Dependency, Share, Tally, address};
+pub(crate) use tally::{Dependency, Share, Tally};

@@ -1,6 +1,7 @@
 //! What a chain is for: the request, service or thread that waits for its end.
 
-use crate::libraries::server::{self, RequestFacts};
+use crate::facts::{Purpose, ThreadId};
+use crate::libraries::server;
 use crate::libraries::{grpc, hosting};
 use crate::paths::{Analysis, Path, Shape, Step, Traits};
 use crate::process::context;
@@ -8,12 +9,10 @@ use crate::threads::{ThreadFacts, display_name};
 use asynctriage_async_graph::Helper;
 use asynctriage_clr::Thread;
 use asynctriage_dump::Addr;
-use asynctriage_report::{Details, Root, RootKind};
-use serde_json::json;
 
 impl Analysis<'_, '_> {
     /// What a path is for. The most specific answer counts.
-    pub(crate) fn root(&self, path: &Path, shape: &Shape) -> Option<Root> {
+    pub(crate) fn purpose(&self, path: &Path, shape: &Shape) -> Option<Purpose> {
         let Traits {
             hub,
             request,
@@ -32,20 +31,18 @@ impl Analysis<'_, '_> {
     }
 
     /// The request whose loop the path ends in.
-    fn request_root(&self, path: &Path) -> Option<Root> {
+    fn request_root(&self, path: &Path) -> Option<Purpose> {
         let object = self
             .steps(path)
             .rev()
             .find_map(|s| self.request_of_frame(s))?;
-        let mut root = request_root(&server::read(self.rt, object, self.values)?);
-        // a call of gRPC is a request to the path of its method
-        if self
-            .steps(path)
-            .any(|s| self.step_name(s).starts_with(grpc::HANDLERS))
-        {
-            root.kind = RootKind::GrpcCall;
-        }
-        Some(root)
+        let mut steps = self.steps(path);
+        Some(Purpose::Request {
+            facts: server::read(self.rt, object, self.values)?,
+            // a call of gRPC is a request to the path of its method
+            is_grpc: steps.any(|s| self.step_name(s).starts_with(grpc::HANDLERS)),
+            thread: None,
+        })
     }
 
     /// The protocol object, when a frame is the request loop and waits for the application.
@@ -65,7 +62,7 @@ impl Analysis<'_, '_> {
         (!is_running || server::in_application(self.rt, object)).then_some(object)
     }
 
-    fn service_root(&self, path: &Path) -> Option<Root> {
+    fn service_root(&self, path: &Path) -> Option<Purpose> {
         let step = self
             .steps(path)
             .rev()
@@ -75,74 +72,52 @@ impl Analysis<'_, '_> {
             ty.is_some_and(|t| self.rt.is_a(t.mt, hosting::BACKGROUND_SERVICE))
         };
         let service = self.captured(step).into_iter().find(is_service);
-        let name = service
-            .and_then(|s| self.rt.type_of(s))
-            .map(|t| self.rt.name(&t).to_string())
-            .unwrap_or_default();
-        let mut root = root(
-            RootKind::HostedService,
-            format!("BackgroundService {name}").trim_end().to_owned(),
-        );
-        if let Some(service) = service {
-            root.details
-                .insert("service".into(), json!(service.to_string()));
-        }
-        Some(root)
+        let class = service.and_then(|s| self.rt.type_of(s));
+        let class = class.map(|t| self.rt.name(&t).to_string());
+        Some(Purpose::Background {
+            service,
+            class: class.unwrap_or_default(),
+        })
     }
 
     /// A thread that serves a request and blocks on the path's end.
-    fn thread_request_root(&self, path: &Path) -> Option<Root> {
+    fn thread_request_root(&self, path: &Path) -> Option<Purpose> {
         let wait = self.graph.object(path.blocked?)?.addr;
         let mut threads = self.threads.holding(wait);
         threads.find_map(|(thread, _)| {
             let of_thread = |t: &&ThreadFacts| t.thread.addr == thread.addr;
             let facts = self.hang().threads.iter().find(of_thread)?;
-            let mut root = request_root(facts.request.as_ref()?);
-            root.details
-                .insert("thread".into(), json!(display_name(thread)));
-            root.details
-                .insert("thread_os_id".into(), json!(thread.os_id));
-            Some(root)
+            Some(Purpose::Request {
+                facts: facts.request.clone()?,
+                is_grpc: false,
+                thread: Some(thread_id(thread)),
+            })
         })
     }
 
-    fn activity_root(&self, path: &Path) -> Option<Root> {
+    fn activity_root(&self, path: &Path) -> Option<Purpose> {
         self.kinds().activities.then_some(())?;
         let found = self
             .steps(path)
             .rev()
             .find_map(|s| context::activity(self.rt, &self.step_locals(s)));
         let (object, name) = found?;
-        let mut root = root(RootKind::Activity, format!("Activity '{name}'"));
-        root.details
-            .insert("activity".into(), json!(object.to_string()));
-        Some(root)
+        Some(Purpose::Activity { object, name })
     }
 
-    fn thread_root(&self, path: &Path) -> Option<Root> {
+    fn thread_root(&self, path: &Path) -> Option<Purpose> {
         let wait = self.graph.object(path.blocked?)?.addr;
         let (thread, slot) = self.threads.holding(wait).next()?;
         let is_main = self
             .steps(path)
             .next_back()
             .is_some_and(|s| self.is_main(thread, s) || self.is_end_of_host(s));
-        let kind = if is_main {
-            RootKind::Main
-        } else {
-            RootKind::Thread
-        };
-        let mut root = root(
-            kind,
-            format!("thread '{}' blocks on it", display_name(thread)),
-        );
-        root.details.insert("os_id".into(), json!(thread.os_id));
-        root.details
-            .insert("managed_id".into(), json!(thread.managed_id));
-        if let Some(slot) = slot {
-            root.details
-                .insert("stack_slot".into(), json!(slot.to_string()));
-        }
-        Some(root)
+        Some(Purpose::Thread {
+            thread: thread_id(thread),
+            managed_id: thread.managed_id,
+            slot,
+            is_main,
+        })
     }
 
     /// Whether a frame is the program's main method, which the main thread waits for.
@@ -156,31 +131,15 @@ impl Analysis<'_, '_> {
         hosting::is_end_of_host(&self.step_name(step), self.step_await(step))
     }
 
-    fn void_root(&self, path: &Path) -> Option<Root> {
-        self.is_void(*path.frames.last()?).then(|| {
-            root(
-                RootKind::AsyncVoid,
-                "async void: nobody waits for its end".into(),
-            )
-        })
+    fn void_root(&self, path: &Path) -> Option<Purpose> {
+        self.is_void(*path.frames.last()?)
+            .then_some(Purpose::AsyncVoid)
     }
 }
 
-fn request_root(facts: &RequestFacts) -> Root {
-    let mut root = root(RootKind::HttpRequest, facts.title());
-    root.details.insert("path".into(), json!(facts.path));
-    root.details
-        .insert("request".into(), json!(facts.object.to_string()));
-    if let Some(connection) = &facts.connection {
-        root.details.insert("connection".into(), json!(connection));
-    }
-    root
-}
-
-pub(crate) fn root(kind: RootKind, text: String) -> Root {
-    Root {
-        kind,
-        text,
-        details: Details::new(),
+pub(super) fn thread_id(thread: &Thread) -> ThreadId {
+    ThreadId {
+        name: display_name(thread),
+        os_id: thread.os_id,
     }
 }

@@ -3,14 +3,13 @@
 //! Libraries are told by their own public names. The method that a library calls stands inside the frame that is looked
 //! for here.
 
-use super::roots::root;
+use super::roots::thread_id;
+use crate::facts::{Callback, Purpose};
 use crate::libraries::{self, hangfire, signalr};
 use crate::paths::{Analysis, Path};
-use crate::threads::{OnStack, display_name};
+use crate::threads::OnStack;
 use asynctriage_clr::{StackFrame, Thread};
 use asynctriage_dump::Addr;
-use asynctriage_report::{Root, RootKind};
-use serde_json::json;
 use std::sync::Arc;
 
 /// The frame in which the queue of timers calls the program.
@@ -18,65 +17,49 @@ const TIMER_FRAME: &str = "System.Threading.TimerQueueTimer.";
 
 impl Analysis<'_, '_> {
     /// The invocation of a hub's method that a path is part of: `Hub.Method`.
-    pub(crate) fn hub_root(&self, path: &Path) -> Option<Root> {
+    pub(crate) fn hub_root(&self, path: &Path) -> Option<Purpose> {
         let frames = self
             .steps(path)
             .filter(|s| self.step_name(*s).starts_with(signalr::HUB_DISPATCHER));
         let variables: Vec<Addr> = frames.flat_map(|s| self.captured(s)).collect();
-        let (message, text) = signalr::invocation_among(self.rt, &variables)?;
-        let mut root = root(RootKind::SignalrInvocation, text);
-        root.details
-            .insert("message".into(), json!(message.to_string()));
-        Some(root)
+        let (message, method) = signalr::invocation_among(self.rt, &variables)?;
+        Some(Purpose::Hub { message, method })
     }
 
     /// The job, consumer or step of the host that a path is part of.
-    pub(crate) fn library_root(&self, path: &Path) -> Option<Root> {
+    pub(crate) fn library_root(&self, path: &Path) -> Option<Purpose> {
         self.steps(path).rev().find_map(|step| {
             let name = self.step_name(step);
             let service = libraries::service_of(&name)?;
-            let named = service.name_among(self.rt, &self.captured(step));
-            let text = match &named {
-                Some((_, name)) => format!("{} {name}", service.what),
-                None => service.what.trim_end_matches(" of").to_owned(),
-            };
-            let mut root = root(service.kind, text);
-            if let Some((holder, _)) = named {
-                root.details
-                    .insert("object".into(), json!(holder.to_string()));
-            }
-            Some(root)
+            Some(Purpose::Service {
+                kind: service.kind,
+                what: service.what,
+                named: service.name_among(self.rt, &self.captured(step)),
+            })
         })
     }
 
     /// What the thread that a path ends at works for: a job of Hangfire, or a timer.
-    pub(crate) fn thread_service_root(&self, path: &Path) -> Option<Root> {
+    pub(crate) fn thread_service_root(&self, path: &Path) -> Option<Purpose> {
         let wait = self.graph.object(path.blocked?)?.addr;
         let (thread, _) = self.threads.holding(wait).next()?;
-        let mut root = self
-            .hangfire_root(thread)
-            .or_else(|| self.timer_root(thread))?;
-        root.details
-            .insert("thread".into(), json!(display_name(thread)));
-        root.details
-            .insert("thread_os_id".into(), json!(thread.os_id));
-        Some(root)
+        self.hangfire_root(thread)
+            .or_else(|| self.timer_root(thread))
     }
 
-    fn hangfire_root(&self, thread: &Thread) -> Option<Root> {
+    fn hangfire_root(&self, thread: &Thread) -> Option<Purpose> {
         let on_stack = self.rt.stack_words(thread).map(|(_, word)| word);
         let objects = on_stack.filter(|o| self.graph.heap.is_object(*o));
         let (job, id) = hangfire::job_among(self.rt, objects)?;
-        let mut root = root(
-            RootKind::Job,
-            format!("Hangfire job {}", id.as_deref().unwrap_or("without id")),
-        );
-        root.details.insert("job".into(), json!(job.to_string()));
-        Some(root)
+        Some(Purpose::Job {
+            job,
+            id,
+            thread: thread_id(thread),
+        })
     }
 
     /// The callback is the method that the timer's frame has called.
-    fn timer_root(&self, thread: &Thread) -> Option<Root> {
+    fn timer_root(&self, thread: &Thread) -> Option<Purpose> {
         let stack = self.rt.stack(thread);
         let named = stack
             .frames
@@ -99,17 +82,13 @@ impl Analysis<'_, '_> {
         }
         let callback = named.iter().rev().find(own);
         let callback = callback.map(|(frame, name)| OnStack::new(frame, name));
-        let possibly = if is_possible { "possibly " } else { "" };
-        Some(root(
-            RootKind::TimerCallback,
-            match callback {
-                // where the timer's own frame is a doubt, so is all that follows
-                Some(method) if method.is_possible && !is_possible => {
-                    format!("timer callback, possibly {}", method.name)
-                }
-                Some(method) => format!("{possibly}timer callback {}", method.name),
-                None => format!("{possibly}timer callback"),
+        Some(Purpose::Timer {
+            callback: Callback {
+                is_method_possible: callback.is_some_and(|m| m.is_possible),
+                method: callback.map(|m| m.name.to_string()),
+                is_timer_possible: is_possible,
             },
-        ))
+            thread: thread_id(thread),
+        })
     }
 }

@@ -1,13 +1,14 @@
 //! What the chains of a group have in common, counted chain by chain: groups show one of them only.
 
 use super::ages::{self, Since, is_http};
-use crate::libraries::{self, http_client, server};
+use crate::facts::{Awaited, Purpose, Timer};
+use crate::libraries::http_client;
 use crate::paths::timers::due_text;
-use crate::paths::{Analysis, Path, Timer};
+use crate::paths::{Analysis, Path};
 use crate::process::Clock;
 use asynctriage_async_graph::{Helper, NodeId};
 use asynctriage_dump::Addr;
-use asynctriage_report::{Leaf, LeafKind, Root, RootKind, Waiting};
+use asynctriage_report::{Leaf, LeafKind, Waiting};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::json;
 
@@ -59,6 +60,9 @@ impl Share {
 /// The chains of one group.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
+    /// What the first of them waits for, and what it is for.
+    pub(crate) awaited: Awaited,
+    pub(crate) purpose: Option<Purpose>,
     /// Who waits for each thing: what the leaf names, else the object at the very end.
     pub(crate) shares: FxHashMap<Dependency, Share>,
     /// Who waits at all.
@@ -96,25 +100,20 @@ impl Note {
     pub(crate) fn of(
         analysis: &Analysis<'_, '_>,
         path: &Path,
-        leaf: &Leaf,
-        root: Option<&Root>,
+        awaited: &Awaited,
+        purpose: Option<&Purpose>,
     ) -> Self {
-        let is_request =
-            root.is_some_and(|r| matches!(r.kind, RootKind::HttpRequest | RootKind::GrpcCall));
-        let request = root
-            .filter(|_| is_request)
-            .and_then(|r| address(r.details.get("request")));
-        let timer = ending_timer(analysis, path, leaf);
-        let facts = request.and_then(|r| server::read(analysis.rt, r, analysis.values));
+        let facts = purpose.and_then(Purpose::request);
+        let timer = ending_timer(analysis, path, awaited);
         Self {
-            since: analysis.since(path, leaf.kind, timer, facts.as_ref()),
+            since: analysis.since(path, awaited.kind(), timer, facts),
             due: timer.and_then(|t| analysis.due_in(t)),
-            dependency: dependency(analysis, leaf)
+            dependency: dependency(analysis, awaited)
                 .or_else(|| Some(Dependency::Object(analysis.graph.object(path.leaf)?.addr))),
             leaf: path.leaf,
-            message: message(leaf),
+            message: awaited.message(),
             opens: opens(analysis, path),
-            request,
+            request: facts.map(|f| f.object),
         }
     }
 }
@@ -131,12 +130,20 @@ fn opens(analysis: &Analysis<'_, '_>, path: &Path) -> Option<Addr> {
 }
 
 /// The timer that a chain waits for, or that limits its wait.
-fn ending_timer(analysis: &Analysis<'_, '_>, path: &Path, leaf: &Leaf) -> Option<Timer> {
-    let own = address(leaf.details.get("timer")).and_then(|at| analysis.timer_at(at));
-    own.or_else(|| analysis.time_limit(path, is_http(leaf.kind)))
+fn ending_timer(analysis: &Analysis<'_, '_>, path: &Path, awaited: &Awaited) -> Option<Timer> {
+    let own = awaited.timer();
+    own.or_else(|| analysis.time_limit(path, is_http(awaited.kind())))
 }
 
 impl Tally {
+    pub(super) fn new(awaited: Awaited, purpose: Option<Purpose>) -> Self {
+        Self {
+            awaited,
+            purpose,
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn add(&mut self, note: Note) {
         let leaf = self.leaves.entry(note.leaf).or_default();
         *leaf = leaf.saturating_add(1);
@@ -167,6 +174,11 @@ impl Tally {
         self.due.iter().copied().max_by(f64::total_cmp)
     }
 
+    /// Seconds until the first of them fires.
+    pub(crate) fn first_due(&self) -> Option<f64> {
+        self.due.iter().copied().min_by(f64::total_cmp)
+    }
+
     /// When the timers fire that end the chains, added to what they wait for.
     pub(crate) fn note_due(&self, leaf: &mut Leaf, clock: &Clock) {
         let Some(when) = due_text(&self.due, clock.is_floor) else {
@@ -189,58 +201,24 @@ impl Tally {
     }
 }
 
-fn dependency(analysis: &Analysis<'_, '_>, leaf: &Leaf) -> Option<Dependency> {
-    let text = |key: &str| leaf.details.get(key);
-    match leaf.kind {
-        LeafKind::HttpConnectionPool => text("origin")?
-            .as_str()
-            .map(|o| Dependency::Http(o.to_owned())),
-        // the server has not been asked
-        LeafKind::HttpResponse if text(http_client::UNSENT).is_some() => None,
-        LeafKind::HttpResponse | LeafKind::HttpBody | LeafKind::HttpRequestBody => {
-            http_client::origin_of(analysis.rt, message(leaf)?).map(Dependency::Http)
+fn dependency(analysis: &Analysis<'_, '_>, awaited: &Awaited) -> Option<Dependency> {
+    match awaited {
+        Awaited::HttpPool(pool) => Some(Dependency::Http(pool.as_ref()?.origin.clone())),
+        Awaited::Http { .. } => {
+            http_client::origin_of(analysis.rt, awaited.message()?).map(Dependency::Http)
         }
-        LeafKind::Database
-        | LeafKind::DatabaseConnectionPool
-        | LeafKind::Cache
-        | LeafKind::MessageBroker
-        | LeafKind::Grpc => {
-            let name = text(libraries::DEPENDENCY)?.as_str()?;
-            Some(Dependency::Service(name.to_owned()))
-        }
-        LeafKind::Semaphore => address(text("semaphore")).map(Dependency::Object),
-        LeafKind::ChannelWrite => address(text("channel")).map(Dependency::Object),
-        _ => None,
+        Awaited::Semaphore { at, .. } => Some(Dependency::Object(*at)),
+        Awaited::Channel {
+            at, writes: true, ..
+        } => at.map(Dependency::Object),
+        // a request that is not sent has not asked its server
+        _ => Some(Dependency::Service(awaited.server()?.to_owned())),
     }
-}
-
-/// The message of a call of HttpClient.
-fn message(leaf: &Leaf) -> Option<Addr> {
-    use LeafKind as K;
-    let is_call = matches!(
-        leaf.kind,
-        K::HttpConnectionPool | K::HttpResponse | K::HttpBody | K::HttpRequestBody
-    );
-    address(leaf.details.get("request")).filter(|_| is_call)
-}
-
-/// An address as details write it.
-pub(crate) fn address(value: Option<&serde_json::Value>) -> Option<Addr> {
-    let text = value?.as_str()?.strip_prefix("0x")?;
-    u64::from_str_radix(text, 16).ok().map(Addr)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn addresses_come_back_from_details() {
-        let at = Addr(0x7ff3_9d80_bb20);
-        assert_eq!(address(Some(&json!(at.to_string()))), Some(at));
-        assert_eq!(address(Some(&json!(12))), None);
-        assert_eq!(address(None), None);
-    }
 
     #[test]
     fn chains_add_up_by_what_they_wait_for() {

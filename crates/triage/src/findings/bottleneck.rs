@@ -1,7 +1,8 @@
 //! What most chains and requests wait for in common.
 
 use super::{Draft, Facts, fact};
-use crate::chains::{Dependency, Share, Tally, address};
+use crate::chains::{Dependency, Share, Tally};
+use crate::facts::PoolUse;
 use crate::libraries::client_of;
 use crate::words::{listed, part_waits, verb};
 use asynctriage_async_graph::NodeId;
@@ -202,9 +203,7 @@ fn describe(facts: Facts<'_, '_, '_>, common: &Common<'_>, all: &Share) -> Findi
 
 /// What the connections wait for that are being opened for those who wait for one, as a sentence.
 fn opening(facts: Facts<'_, '_, '_>, parts: &[Part<'_>]) -> String {
-    let pools = parts
-        .iter()
-        .filter_map(|p| address(p.group.leaf.details.get("pool")));
+    let pools = parts.iter().filter_map(|p| p.tally.awaited.pool());
     let pools: Vec<_> = pools.collect();
     let groups = facts.groups.groups.iter().zip(&facts.groups.tallies);
     let opening: Vec<String> = groups
@@ -223,15 +222,9 @@ fn opening(facts: Facts<'_, '_, '_>, parts: &[Part<'_>]) -> String {
 
 /// ` (2 of 2 in use)`: the figures of a database's pool that has none left.
 fn pool_text(parts: &[Part<'_>]) -> String {
-    let figure = |p: &Part<'_>, key| p.group.leaf.details.get(key).and_then(|v| v.as_i64());
-    let pools = parts
-        .iter()
-        .filter(|p| p.group.leaf.kind == LeafKind::DatabaseConnectionPool);
-    let mut texts = pools.filter_map(|p| {
-        let (used, limit) = (figure(p, "in_use")?, figure(p, "limit")?);
-        Some(format!(" ({used} of {limit} of the pool in use)"))
-    });
-    texts.next().unwrap_or_default()
+    let mut pools = parts.iter().filter_map(|p| p.tally.awaited.client_pool());
+    let text = |p: PoolUse| format!(" ({} of {} of the pool in use)", p.in_use, p.limit);
+    pools.next().map(text).unwrap_or_default()
 }
 
 /// For how long the oldest chain has waited, and when a time limit ends the last one.

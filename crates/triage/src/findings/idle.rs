@@ -5,6 +5,8 @@
 //! leaves it unsaid.
 
 use super::{Facts, fact};
+use crate::chains::Tally;
+use crate::facts::Purpose;
 use crate::libraries::hosting;
 use crate::threads::{ThreadFacts, Wait};
 use crate::words::{listed, several, verb};
@@ -23,7 +25,7 @@ const COPIES: &str = "its builder names another task: a copy left behind by the 
 pub(super) fn find(facts: Facts<'_, '_, '_>, found: &[Finding]) -> Option<Finding> {
     let is_idle = found.iter().all(is_past)
         && is_whole(facts)
-        && facts.groups.groups.iter().all(waits_for_work)
+        && groups(facts).all(|(group, tally)| waits_for_work(group, tally))
         && facts.groups.unlisted == 0
         && facts.hang.threads.iter().all(|t| is_at_rest(facts, t))
         && facts
@@ -32,6 +34,10 @@ pub(super) fn find(facts: Facts<'_, '_, '_>, found: &[Finding]) -> Option<Findin
             .is_empty()
         && facts.a.graph.queues.items().next().is_none();
     is_idle.then(|| describe(facts))
+}
+
+fn groups<'a>(facts: Facts<'a, '_, '_>) -> impl Iterator<Item = (&'a ChainGroup, &'a Tally)> {
+    facts.groups.groups.iter().zip(&facts.groups.tallies)
 }
 
 /// Whether a finding speaks of what has ended, or of what may be a signal that its waiters are idle for.
@@ -59,20 +65,20 @@ fn is_whole(facts: Facts<'_, '_, '_>) -> bool {
 }
 
 /// Whether a chain waits for work rather than for an answer.
-fn waits_for_work(group: &ChainGroup) -> bool {
+fn waits_for_work(group: &ChainGroup, tally: &Tally) -> bool {
     let verdict = group.verdict.as_ref();
     if verdict.is_some_and(|v| v.state == VerdictState::Idle) || is_host(group) {
         return true;
     }
-    let root = group.root.as_ref();
-    let of_nobody = match root.map_or(RootKind::None, |r| r.kind) {
-        RootKind::HostedService => root.is_some_and(|r| r.text.starts_with(hosting::SERVICE)),
+    let purpose = tally.purpose.as_ref();
+    let of_nobody = match purpose.map_or(RootKind::None, Purpose::kind) {
+        RootKind::HostedService => matches!(purpose, Some(Purpose::Background { .. })),
         RootKind::None | RootKind::AsyncVoid | RootKind::Main | RootKind::QueueConsumer => true,
         // what a thread dispatches: that is looked at thread by thread
         RootKind::Thread => true,
         _ => false,
     };
-    of_nobody && (brings_work(group.leaf.kind) || is_due(group) || is_signal(group))
+    of_nobody && (brings_work(group.leaf.kind) || is_due(tally) || is_signal(group))
 }
 
 /// Whether a chain is the program's main one, which waits for the end of the host.
@@ -95,10 +101,9 @@ pub(super) fn brings_work(kind: LeafKind) -> bool {
 }
 
 /// Whether a timer ends the wait that is not overdue.
-fn is_due(group: &ChainGroup) -> bool {
-    let due = group.leaf.details.get("due_in_seconds");
-    let first = due.and_then(|d| d.get("min")?.as_f64());
-    group.leaf.kind == LeafKind::Delay && first.is_some_and(|seconds| seconds >= 0.0)
+fn is_due(tally: &Tally) -> bool {
+    let first = tally.first_due();
+    tally.awaited.kind() == LeafKind::Delay && first.is_some_and(|seconds| seconds >= 0.0)
 }
 
 /// A semaphore that a service waits at alone. Whether it is held by somebody is another finding.
@@ -139,8 +144,7 @@ pub(super) fn dispatches(facts: Facts<'_, '_, '_>, thread: &ThreadFacts, wait: N
         return false;
     }
     let below: FxHashSet<NodeId> = facts.a.all_below(wait).into_iter().collect();
-    let groups = facts.groups.groups.iter().zip(&facts.groups.tallies);
-    let mut kinds = groups
+    let mut kinds = groups(facts)
         .filter(|(_, tally)| tally.leaves.keys().any(|leaf| below.contains(leaf)))
         .map(|(group, _)| group.leaf.kind)
         .peekable();

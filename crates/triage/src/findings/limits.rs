@@ -1,9 +1,9 @@
 //! Limits that are reached: semaphores, connection pools, bounded channels.
 
 use super::{Draft, Facts, collections, entrants, fact};
+use crate::facts::Unit;
 use crate::holders::Who;
 use crate::libraries::channels;
-use crate::libraries::http_client::Unit;
 use crate::paths::{semaphores as semaphores_of, steps_of};
 use crate::words::{listed, several, verb, waits};
 use asynctriage_async_graph::NodeId;

@@ -1,7 +1,7 @@
 //! Locks that threads wait for, and `Monitor.Wait`.
 
 use super::{Draft, Facts, fact, thread_titles};
-use crate::libraries::server::RequestFacts;
+use crate::facts::RequestFacts;
 use crate::threads::{ObjectWait, OnStack, ThreadFacts, Wait, WaitsOn};
 use crate::words::{listed, several, verb, waits};
 use asynctriage_clr::Lock;

@@ -1,16 +1,16 @@
 //! Waits inside the methods of client libraries.
 
-use crate::libraries::database::{command_dialect, command_leaf};
-use crate::libraries::{DEPENDENCY, Owner};
+use crate::facts::{Awaited, ClientWait};
+use crate::libraries::Owner;
+use crate::libraries::database::{command_dialect, command_wait};
 use crate::paths::{Analysis, Path, Step};
 use asynctriage_dump::Addr;
-use asynctriage_report::Leaf;
-use serde_json::json;
 
 impl Analysis<'_, '_> {
     /// Waits inside a library's methods, for what nothing below names: the innermost frames up to the first one that
     /// is the program's own.
-    pub(crate) fn lift_to_library(&self, path: &Path, found: &mut Leaf) {
+    pub(super) fn lift_to_library(&self, path: &Path, found: Awaited) -> Awaited {
+        let over = found.kind();
         let mut kind = None;
         let (mut command, mut object) = (None, None);
         for step in self.steps(path) {
@@ -22,40 +22,25 @@ impl Analysis<'_, '_> {
             kind = Some(client.kind);
             let variables = self.captured(step);
             command = command.or_else(|| self.command_among(&variables));
-            object = object.or_else(|| client.leaf_among(self.libraries(), &variables, found.kind));
+            object = object.or_else(|| client.wait_among(self.libraries(), &variables, over));
         }
-        let Some(mut kind) = kind.filter(|k| *k != found.kind) else {
-            return;
+        let Some(kind) = kind.filter(|k| *k != over) else {
+            return found;
         };
-        let over = std::mem::take(&mut found.text);
-        let first = || {
-            let is_library = |s: &Step<'_>| matches!(self.step_owner(*s), Owner::Library(_));
-            self.steps(path).find(is_library).map(|s| self.step_name(s))
-        };
+        let is_library = |s: &Step<'_>| matches!(self.step_owner(*s), Owner::Library(_));
+        let first = self.steps(path).find(is_library);
         // a command tells more than the connection that carries it out
-        found.text = match command.or(object) {
-            // what tells the server alone leaves open what is asked of it
-            Some(leaf) => {
-                kind = leaf.kind;
-                found.details.extend(leaf.details);
-                let is_server = |d: &serde_json::Value| d.as_str() == Some(&leaf.text);
-                match first() {
-                    Some(m) if found.details.get(DEPENDENCY).is_some_and(is_server) => {
-                        format!("{}: {m}, over {over}", leaf.text)
-                    }
-                    _ => leaf.text,
-                }
-            }
-            None => first()
-                .map(|m| format!("{m}, over {over}"))
-                .unwrap_or_default(),
-        };
-        found.details.insert("over".into(), json!(over));
-        found.kind = kind;
+        let wait: Option<ClientWait> = command.or(object);
+        Awaited::Library {
+            kind: wait.as_ref().map_or(kind, |w| w.kind),
+            method: first.map(|s| self.step_name(s)),
+            wait,
+            over: Box::new(found),
+        }
     }
 
-    fn command_among(&self, variables: &[Addr]) -> Option<Leaf> {
-        let command = |v: &Addr| Some(command_leaf(self.rt, *v, command_dialect(self.rt, *v)?));
+    fn command_among(&self, variables: &[Addr]) -> Option<ClientWait> {
+        let command = |v: &Addr| Some(command_wait(self.rt, *v, command_dialect(self.rt, *v)?));
         variables.iter().find_map(command)
     }
 }

@@ -3,13 +3,11 @@
 //! On Unix pipes are sockets, and files are read by threads of the pool; on Windows both, as sockets there, are operations
 //! that the system completes by itself (`Overlapped`), each with an object that is awaited.
 
-use super::leaf;
+use crate::facts::{Awaited, Socket, SystemPipe};
 use crate::paths::Analysis;
 use crate::process::sockets;
 use asynctriage_async_graph::{Node, NodeId};
 use asynctriage_dump::Addr;
-use asynctriage_report::{Leaf, LeafKind};
-use serde_json::json;
 
 /// `SocketAsyncEventArgs._operating`: an operation runs (8.0 to 11.0).
 const IN_PROGRESS: i32 = 1;
@@ -20,21 +18,21 @@ const MAX_NAME: usize = 200;
 
 impl Analysis<'_, '_> {
     /// What a source of .NET's own input and output waits for; `None` for other sources.
-    pub(super) fn io_leaf(&self, node: Node, definition: &str) -> Option<Leaf> {
+    pub(super) fn io(&self, node: Node, definition: &str) -> Option<Awaited> {
         let at = node.addr;
         Some(match definition {
-            "System.Net.Sockets.Socket+AwaitableSocketAsyncEventArgs" => self.socket_leaf(at),
+            "System.Net.Sockets.Socket+AwaitableSocketAsyncEventArgs" => self.socket(at),
             "Microsoft.Win32.SafeHandles.SafeFileHandle+ThreadPoolValueTaskSource"
             | "Microsoft.Win32.SafeHandles.SafeFileHandle+OverlappedValueTaskSource" => {
-                self.file_leaf(at)
+                self.file(at)
             }
-            d if d.starts_with(SYSTEM_PIPE) => self.system_pipe_leaf(at),
+            d if d.starts_with(SYSTEM_PIPE) => self.system_pipe(at),
             // Kestrel and others make what they await of the class that sockets take
             _ if self
                 .rt
                 .is_a(node.mt, "System.Net.Sockets.SocketAsyncEventArgs") =>
             {
-                self.socket_operation_leaf(at)?
+                self.socket_operation(at)?
             }
             _ => return None,
         })
@@ -46,71 +44,60 @@ impl Analysis<'_, '_> {
         ty.is_some_and(|t| self.rt.definition_name(&t).starts_with(SYSTEM_PIPE))
     }
 
-    fn socket_leaf(&self, source: Addr) -> Leaf {
+    fn socket(&self, source: Addr) -> Awaited {
         let owner = self.rt.reference(source, "_owner");
         let listening = owner.and_then(|s| self.rt.field_u8(s, "_isListening")) == Some(1);
         let reads = self.rt.field_u8(source, "_isReadForCaching") == Some(1);
         let connected = owner.and_then(|s| self.rt.field_u8(s, "_isConnected")) != Some(0);
-        let kind = match (listening, connected, reads) {
-            (true, ..) => LeafKind::SocketAccept,
-            (_, _, true) => LeafKind::SocketReceive,
-            (_, false, _) => LeafKind::SocketConnect,
-            _ => LeafKind::SocketSend,
+        let operation = match (listening, connected, reads) {
+            (true, ..) => Socket::Accept,
+            (_, _, true) => Socket::Receive,
+            (_, false, _) => Socket::Connect,
+            _ => Socket::Send,
         };
-        self.of_socket(kind, owner)
+        self.of_socket(operation, owner)
     }
 
     /// An operation by what it says of itself; `None` when none runs.
-    fn socket_operation_leaf(&self, source: Addr) -> Option<Leaf> {
+    fn socket_operation(&self, source: Addr) -> Option<Awaited> {
         let runs = self.rt.field_i32(source, "_operating")? == IN_PROGRESS;
         let socket = self.rt.reference(source, "_currentSocket");
         // SocketAsyncOperation, set when the operation begins (8.0 to 11.0)
-        let kind = match self.rt.field_i32(source, "_completedOperation")? {
-            1 => LeafKind::SocketAccept,
-            2 => LeafKind::SocketConnect,
-            4..=6 => LeafKind::SocketReceive,
-            7..=9 => LeafKind::SocketSend,
+        let operation = match self.rt.field_i32(source, "_completedOperation")? {
+            1 => Socket::Accept,
+            2 => Socket::Connect,
+            4..=6 => Socket::Receive,
+            7..=9 => Socket::Send,
             _ => return None,
         };
-        runs.then(|| self.of_socket(kind, socket))
+        runs.then(|| self.of_socket(operation, socket))
     }
 
-    fn of_socket(&self, kind: LeafKind, socket: Option<Addr>) -> Leaf {
-        let (text, how) = match kind {
-            LeafKind::SocketAccept => ("Socket accept", "on"),
-            LeafKind::SocketConnect => ("Socket connect", "with"),
-            LeafKind::SocketReceive => ("Socket receive", "with"),
-            _ => ("Socket send", "with"),
-        };
-        let mut out = leaf(kind, text.into());
-        if let Some(socket) = socket {
-            out.details
-                .insert("socket".into(), json!(socket.to_string()));
-            let listens = kind == LeafKind::SocketAccept;
-            if let Some(end) = sockets::endpoint(self.rt, socket, listens) {
-                out.text = format!("{text} {how} {end}");
-                out.details.insert("endpoint".into(), json!(end));
-            }
+    fn of_socket(&self, operation: Socket, socket: Option<Addr>) -> Awaited {
+        let listens = operation == Socket::Accept;
+        Awaited::Socket {
+            operation,
+            socket,
+            endpoint: socket.and_then(|s| sockets::endpoint(self.rt, s, listens)),
         }
-        out
     }
 
-    fn file_leaf(&self, source: Addr) -> Leaf {
+    fn file(&self, source: Addr) -> Awaited {
         let handle = self.rt.reference(source, "_fileHandle");
-        let path = handle.and_then(|h| self.rt.field_text(h, "_path"));
-        let text = path.map_or_else(|| "file".into(), |p| format!("file {p}"));
-        let mut out = leaf(LeafKind::File, text);
-        if let Some(handle) = handle {
-            out.details
-                .insert("handle".into(), json!(handle.to_string()));
+        Awaited::File {
+            handle,
+            path: handle.and_then(|h| self.rt.field_text(h, "_path")),
         }
-        out
     }
 
     /// A pipe of Windows. The name stands in the client's end only.
-    fn system_pipe_leaf(&self, source: Addr) -> Leaf {
+    fn system_pipe(&self, source: Addr) -> Awaited {
         let stream = self.rt.reference(source, "_pipeStream");
-        let writes = self.rt.field_u8(source, "_isWrite");
+        let operation = match self.rt.field_u8(source, "_isWrite") {
+            Some(1) => SystemPipe::Write,
+            Some(_) => SystemPipe::Read,
+            None => SystemPipe::Connect,
+        };
         let name = stream
             .and_then(|s| self.rt.field_text(s, "_normalizedPipePath"))
             .map(|n| n.chars().take(MAX_NAME).collect::<String>());
@@ -122,16 +109,10 @@ impl Analysis<'_, '_> {
             }
             _ => "a named pipe".to_owned(),
         };
-        let (kind, text) = match writes {
-            Some(1) => (LeafKind::PipeWrite, format!("space in {pipe}")),
-            Some(_) => (LeafKind::PipeRead, format!("data of {pipe}")),
-            None => (LeafKind::SocketAccept, format!("the next client of {pipe}")),
-        };
-        let mut out = leaf(kind, text);
-        if let Some(stream) = stream {
-            out.details
-                .insert("stream".into(), json!(stream.to_string()));
+        Awaited::SystemPipe {
+            operation,
+            stream,
+            pipe,
         }
-        out
     }
 }

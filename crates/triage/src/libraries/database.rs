@@ -1,11 +1,11 @@
 //! Commands of databases: the statement, and the server that carries it out.
 
-use super::{CLIENTS, DEPENDENCY, npgsql};
+use super::{CLIENTS, npgsql};
+use crate::facts::{ClientWait, Fact};
 use crate::process::private::{Dialect, statement};
 use asynctriage_clr::Runtime;
 use asynctriage_dump::Addr;
-use asynctriage_report::{Leaf, LeafKind};
-use serde_json::json;
+use asynctriage_report::LeafKind;
 
 /// The language of an object that is a command of a database that is known.
 pub(crate) fn command_dialect(rt: &Runtime<'_>, object: Addr) -> Option<Dialect> {
@@ -16,30 +16,26 @@ pub(crate) fn command_dialect(rt: &Runtime<'_>, object: Addr) -> Option<Dialect>
 }
 
 /// A statement that a database carries out.
-pub(crate) fn command_leaf(rt: &Runtime<'_>, command: Addr, dialect: Dialect) -> Leaf {
+pub(crate) fn command_wait(rt: &Runtime<'_>, command: Addr, dialect: Dialect) -> ClientWait {
     let text = rt
         .field_text(command, "_commandText")
         .or_else(|| rt.field_text(command, "m_commandText"));
     let statement = text.map(|t| statement(&t, dialect));
-    let server = server_of(rt, command);
-    let mut out = Leaf {
-        kind: LeafKind::Database,
-        text: format!(
-            "{}: {}",
-            server.as_deref().unwrap_or("a database"),
-            statement.as_deref().unwrap_or("a statement")
-        ),
-        ..Leaf::default()
-    };
-    out.details
-        .insert("command".into(), json!(command.to_string()));
-    out.details.insert("statement".into(), json!(statement));
-    out.details.insert(DEPENDENCY.into(), json!(server));
+    let mut asks = statement.clone().unwrap_or_else(|| "a statement".into());
+    let mut facts = vec![
+        ("command", Fact::Object(command)),
+        ("statement", Fact::Text(statement)),
+    ];
     if let Some(pid) = npgsql::backend_process(rt, command) {
-        out.details.insert("backend_process".into(), json!(pid));
-        out.text.push_str(&format!(" (server process {pid})"));
+        facts.push(("backend_process", Fact::Number(pid)));
+        asks.push_str(&format!(" (server process {pid})"));
     }
-    out
+    ClientWait {
+        unnamed: "a database",
+        asks: Some(asks),
+        facts,
+        ..ClientWait::new(LeafKind::Database, server_of(rt, command))
+    }
 }
 
 /// `database NAME on HOST` of a command's connection; connection strings are never read: they hold passwords.

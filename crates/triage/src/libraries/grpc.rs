@@ -1,14 +1,14 @@
 //! gRPC: calls of Grpc.Net.Client, methods that Grpc.AspNetCore serves.
 
-use super::{Client, DEPENDENCY, Process};
+use super::{Client, Process};
+use crate::facts::{ClientWait, Fact};
 use crate::process::private::origin;
 use asynctriage_dump::Addr;
-use asynctriage_report::{Leaf, LeafKind};
-use serde_json::json;
+use asynctriage_report::LeafKind;
 
 pub(super) const CLIENT: Client = Client {
-    call: Some(call_leaf),
-    object: Some(stream_leaf),
+    call: Some(call_wait),
+    object: Some(stream_wait),
     ..Client::new("Grpc.Net.Client.", LeafKind::Grpc)
 };
 
@@ -16,22 +16,22 @@ pub(super) const CLIENT: Client = Client {
 pub(crate) const HANDLERS: &str = "Grpc.AspNetCore.Server.Internal.CallHandlers.";
 
 /// A reader or writer of a call that streams messages.
-fn stream_leaf(
+fn stream_wait(
     process: Process<'_, '_>,
     stream: Addr,
     class: &str,
     _over: LeafKind,
-) -> Option<Leaf> {
+) -> Option<ClientWait> {
     let is_stream = class.starts_with("Grpc.Net.Client.Internal.HttpContentClientStream");
     let call = process
         .rt
         .reference(stream, "_call")
         .filter(|_| is_stream)?;
-    call_leaf(process, call, class)
+    call_wait(process, call, class)
 }
 
 /// A call of Grpc.Net.Client.
-fn call_leaf(process: Process<'_, '_>, call: Addr, _class: &str) -> Option<Leaf> {
+fn call_wait(process: Process<'_, '_>, call: Addr, _class: &str) -> Option<ClientWait> {
     let rt = process.rt;
     let method = rt
         .reference(call, "<Method>k__BackingField")
@@ -42,13 +42,9 @@ fn call_leaf(process: Process<'_, '_>, call: Addr, _class: &str) -> Option<Leaf>
         .and_then(|u| rt.field_text(u, "_string"))
         .and_then(|u| origin(&u));
     let server = format!("gRPC server {}", address.as_deref().unwrap_or("?"));
-    let mut out = Leaf {
-        kind: LeafKind::Grpc,
-        text: format!("{server}: {}", method.as_deref().unwrap_or("a call")),
-        ..Leaf::default()
-    };
-    out.details.insert("call".into(), json!(call.to_string()));
-    out.details.insert("method".into(), json!(method));
-    out.details.insert(DEPENDENCY.into(), json!(server));
-    Some(out)
+    Some(ClientWait {
+        asks: Some(method.clone().unwrap_or_else(|| "a call".into())),
+        facts: vec![("call", Fact::Object(call)), ("method", Fact::Text(method))],
+        ..ClientWait::new(LeafKind::Grpc, Some(server))
+    })
 }

@@ -23,9 +23,6 @@ const END_OF_HOST: [&str; 2] = [
     "Microsoft.Extensions.Hosting.HostingAbstractionsHostExtensions.WaitForShutdownAsync",
     "Microsoft.AspNetCore.Hosting.WebHostExtensions.WaitForTokenShutdownAsync",
 ];
-/// How the roots of background services begin.
-pub(crate) const SERVICE: &str = "BackgroundService";
-
 /// Whether a method that stands at an await waits for the end of the host, as the main method of a server does.
 pub(crate) fn is_end_of_host(method: &str, await_index: Option<i32>) -> bool {
     await_index == Some(0) && END_OF_HOST.iter().any(|m| method.starts_with(m))

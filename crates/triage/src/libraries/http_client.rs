@@ -1,73 +1,19 @@
 //! HttpClient: requests, connections, pools.
 
 use super::trace_parent::TraceParent;
+use crate::facts::{HttpPool, Unit};
 use crate::process::private::{Values, is_known_method, origin};
-use crate::words::waits;
 use asynctriage_async_graph::{AsyncGraph, Helper};
 use asynctriage_clr::Runtime;
 use asynctriage_dump::Addr;
-use asynctriage_report::{Address, Leaf, LeafKind, OutgoingCall};
+use asynctriage_report::{Address, OutgoingCall};
 use rustc_hash::FxHashMap;
-use serde_json::json;
 
-/// Detail of a request that has not left the process.
-pub(crate) const UNSENT: &str = "unsent";
 /// How the names of the methods of a pool begin, which opens connections for whoever waits for one.
 pub(crate) const POOL: &str = "System.Net.Http.HttpConnectionPool.";
 
 /// Waiters in one pool's queue.
 const MAX_QUEUE: u64 = 1 << 20;
-
-/// A pool of connections to one server, as one of its queues sees it.
-#[derive(Clone, Debug)]
-pub(crate) struct HttpPool {
-    pub(crate) pool: Addr,
-    pub(crate) origin: String,
-    /// What a request waits for: a connection, or a stream of an HTTP/2 connection.
-    pub(crate) unit: Unit,
-    pub(crate) in_use: i32,
-    /// `i32::MAX` for none.
-    pub(crate) limit: i32,
-    /// Connections among those in use that are still being opened.
-    pub(crate) opening: i32,
-    pub(crate) queued: usize,
-}
-
-/// What a pool hands out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unit {
-    /// Connections of HTTP/1.1.
-    Connection,
-    /// Streams of this many HTTP/2 connections.
-    Stream(usize),
-}
-
-impl HttpPool {
-    /// The counted thing in words, for one of them.
-    pub(crate) fn unit_text(&self) -> &'static str {
-        match self.unit {
-            Unit::Connection => "connection",
-            Unit::Stream(_) => "HTTP/2 stream",
-        }
-    }
-
-    /// `16 of 16 in use`; no limit, no second number.
-    pub(crate) fn use_text(&self) -> String {
-        let of = match self.limit {
-            i32::MAX => String::new(),
-            limit => format!(" of {limit}"),
-        };
-        match self.unit {
-            Unit::Connection if self.opening > 0 => format!(
-                "{}{of} in use, {} of them still being opened",
-                self.in_use, self.opening
-            ),
-            Unit::Connection => format!("{}{of} in use", self.in_use),
-            Unit::Stream(1) => format!("{}{of} streams of its connection in use", self.in_use),
-            Unit::Stream(n) => format!("{}{of} streams of {n} connections in use", self.in_use),
-        }
-    }
-}
 
 /// Pools by the waiters in their queues (HttpConnectionWaiter objects).
 pub(crate) fn pools_by_waiter(rt: &Runtime<'_>, graph: &AsyncGraph) -> FxHashMap<Addr, HttpPool> {
@@ -170,6 +116,11 @@ fn pool_origin(rt: &Runtime<'_>, pool: Addr) -> String {
     }
 }
 
+/// Whether a promise is a request that waits in the queue of a pool, by its class.
+pub(crate) fn is_pool_waiter(class: &str) -> bool {
+    class.contains("HttpConnectionWaiter")
+}
+
 /// Requests that wait in a queue of a pool, in a ring buffer whose free slots are cleared.
 fn queued_waiters(rt: &Runtime<'_>, pool: Addr, queue: &str) -> Vec<Addr> {
     let read = || {
@@ -186,10 +137,7 @@ fn queued_waiters(rt: &Runtime<'_>, pool: Addr, queue: &str) -> Vec<Addr> {
         let references = words.filter_map(|at| rt.memory().ptr(at)?.non_null());
         Some(
             references
-                .filter(|o| {
-                    rt.object_type_name(*o)
-                        .is_some_and(|n| n.contains("HttpConnectionWaiter"))
-                })
+                .filter(|o| rt.object_type_name(*o).is_some_and(|n| is_pool_waiter(&n)))
                 .collect(),
         )
     };
@@ -244,62 +192,4 @@ pub(crate) fn outgoing_call(
 pub(crate) fn origin_of(rt: &Runtime<'_>, message: Addr) -> Option<String> {
     let uri = rt.field_text(rt.reference(message, "_requestUri")?, "_string")?;
     origin(&uri)
-}
-
-/// A request that has no connection, or no stream of one.
-pub(crate) fn pool_leaf(pool: Option<&HttpPool>) -> Leaf {
-    let mut out = Leaf {
-        kind: LeafKind::HttpConnectionPool,
-        text: "HttpClient: a connection of a pool".into(),
-        ..Leaf::default()
-    };
-    let Some(pool) = pool else {
-        return out;
-    };
-    out.text = format!(
-        "HttpClient: {} of {} ({}, {})",
-        match pool.unit {
-            Unit::Connection => "connection pool",
-            Unit::Stream(_) => "HTTP/2 streams",
-        },
-        pool.origin,
-        pool.use_text(),
-        waits(pool.queued as u64, "request")
-    );
-    out.details
-        .insert("pool".into(), json!(pool.pool.to_string()));
-    out.details.insert("origin".into(), json!(pool.origin));
-    let used = match pool.unit {
-        Unit::Connection => "connections",
-        Unit::Stream(_) => "streams",
-    };
-    out.details.insert(used.into(), json!(pool.in_use));
-    out.details.insert("limit".into(), json!(pool.limit));
-    out.details.insert("queued".into(), json!(pool.queued));
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{HttpPool, Unit};
-    use asynctriage_dump::Addr;
-
-    #[test]
-    fn connections_that_are_being_opened_are_told_apart() {
-        let pool = |opening, limit| HttpPool {
-            pool: Addr::NULL,
-            origin: String::new(),
-            unit: Unit::Connection,
-            in_use: 4,
-            limit,
-            opening,
-            queued: 1,
-        };
-        assert_eq!(pool(0, 4).use_text(), "4 of 4 in use");
-        assert_eq!(pool(0, i32::MAX).use_text(), "4 in use");
-        assert_eq!(
-            pool(3, 4).use_text(),
-            "4 of 4 in use, 3 of them still being opened"
-        );
-    }
 }

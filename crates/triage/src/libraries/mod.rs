@@ -31,15 +31,13 @@ pub(crate) mod trace_parent;
 pub(crate) use frames::wait_of;
 pub(crate) use owner::Owner;
 
+use crate::facts::ClientWait;
 use crate::process::private::{Dialect, without_secrets};
 use asynctriage_async_graph::{AsyncGraph, Helper};
 use asynctriage_clr::Runtime;
 use asynctriage_dump::Addr;
-use asynctriage_report::{Leaf, LeafKind, RootKind};
+use asynctriage_report::{LeafKind, RootKind};
 use rustc_hash::{FxHashMap, FxHashSet};
-
-/// Detail of a leaf that names what others may wait for, too.
-pub(crate) const DEPENDENCY: &str = "dependency";
 
 /// What libraries look at.
 #[derive(Clone, Copy)]
@@ -49,11 +47,11 @@ pub(crate) struct Process<'a, 'd> {
 }
 
 /// Says what a call stands for, by its object and the name of its class.
-type CallLeaf = fn(Process<'_, '_>, Addr, &str) -> Option<Leaf>;
+type CallWait = fn(Process<'_, '_>, Addr, &str) -> Option<ClientWait>;
 
 /// Says what a method of a library waits for, by one of the objects among its variables, the name of its class, and what
 /// the method waits for as far as .NET knows it.
-type ObjectLeaf = fn(Process<'_, '_>, Addr, &str, LeafKind) -> Option<Leaf>;
+type ObjectWait = fn(Process<'_, '_>, Addr, &str, LeafKind) -> Option<ClientWait>;
 
 /// A library that asks others: a database, cache, message broker or server.
 pub(crate) struct Client {
@@ -64,9 +62,9 @@ pub(crate) struct Client {
     /// The class of its commands, and how their language quotes.
     command: Option<(&'static str, Dialect)>,
     /// For calls that a TaskCompletionSource ends.
-    call: Option<CallLeaf>,
+    call: Option<CallWait>,
     /// For waits inside its methods.
-    object: Option<ObjectLeaf>,
+    object: Option<ObjectWait>,
 }
 
 impl PartialEq for Client {
@@ -144,12 +142,12 @@ pub(crate) fn service_of(method: &str) -> Option<&'static Service> {
 
 impl Client {
     /// What a method waits for, by the first of its variables that tells it.
-    pub(crate) fn leaf_among(
+    pub(crate) fn wait_among(
         &self,
         process: Process<'_, '_>,
         variables: &[Addr],
         over: LeafKind,
-    ) -> Option<Leaf> {
+    ) -> Option<ClientWait> {
         let of = self.object?;
         variables.iter().find_map(|v| {
             let class = process.rt.object_type_name(*v)?;
@@ -196,15 +194,15 @@ pub(crate) fn calls(rt: &Runtime<'_>, graph: &AsyncGraph) -> FxHashMap<Addr, Add
 }
 
 /// What a promise of a client library stands for: by the call that it ends, else by the state of its task.
-pub(crate) fn promise_leaf(
+pub(crate) fn promise(
     process: Process<'_, '_>,
     call: Option<Addr>,
     task: Addr,
-) -> Option<Leaf> {
+) -> Option<ClientWait> {
     let rt = process.rt;
     let Some(call) = call else {
         let state = process.graph.task?.state_object(rt, task)?;
-        return sql_client::connection_leaf(rt, state);
+        return sql_client::connection_wait(rt, state);
     };
     let class = rt.object_type_name(call)?;
     let client = client_of(&class)?;

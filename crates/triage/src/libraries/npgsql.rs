@@ -1,26 +1,26 @@
 //! Npgsql: PostgreSQL.
 
 use super::database::server_text;
-use super::{Client, DEPENDENCY, Process};
+use super::{Client, Process};
+use crate::facts::{ClientWait, PoolUse};
 use crate::process::private::Dialect;
 use asynctriage_clr::Runtime;
 use asynctriage_dump::Addr;
-use asynctriage_report::{Leaf, LeafKind};
-use serde_json::json;
+use asynctriage_report::LeafKind;
 
 pub(super) const CLIENT: Client = Client {
     command: Some(("Npgsql.NpgsqlCommand", Dialect::Postgres)),
-    object: Some(object_leaf),
+    object: Some(object_wait),
     ..Client::new("Npgsql.", LeafKind::Database)
 };
 
 /// A connection that is wanted or in use: by the source of connections with its pool, or by the connection (8.0).
-fn object_leaf(
+fn object_wait(
     process: Process<'_, '_>,
     object: Addr,
     class: &str,
     over: LeafKind,
-) -> Option<Leaf> {
+) -> Option<ClientWait> {
     let rt = process.rt;
     let source = match class {
         "Npgsql.PoolingDataSource" | "Npgsql.UnpooledDataSource" => Some(object),
@@ -28,30 +28,23 @@ fn object_leaf(
         _ => None,
     }?;
     let server = server_text(rt, rt.reference(source, "<Settings>k__BackingField")?)?;
-    let mut out = Leaf {
-        kind: LeafKind::Database,
-        text: server.clone(),
-        ..Leaf::default()
-    };
-    out.details.insert(DEPENDENCY.into(), json!(server));
     // who finds no connection in the pool waits in its channel until another one is given back
     if over != LeafKind::ChannelRead {
-        return Some(out);
+        return Some(ClientWait::new(LeafKind::Database, Some(server)));
     }
-    out.kind = LeafKind::DatabaseConnectionPool;
-    let limit = rt.field_i32(source, "<MaxConnections>k__BackingField");
-    let open = rt.field_i32(source, "_numConnectors");
-    let idle = rt.field_i32(source, "_idleCount");
-    if let (Some(limit), Some(open), Some(idle)) = (limit, open, idle) {
-        let used = open.saturating_sub(idle);
-        out.details.insert("pool".into(), json!(source.to_string()));
-        out.details.insert("in_use".into(), json!(used));
-        out.details.insert("limit".into(), json!(limit));
-        out.text.push_str(&format!(
-            ": a connection of the pool ({used} of {limit} in use)"
-        ));
-    }
-    Some(out)
+    Some(ClientWait {
+        pool: pool_use(rt, source),
+        ..ClientWait::new(LeafKind::DatabaseConnectionPool, Some(server))
+    })
+}
+
+fn pool_use(rt: &Runtime<'_>, source: Addr) -> Option<PoolUse> {
+    let open = rt.field_i32(source, "_numConnectors")?;
+    Some(PoolUse {
+        at: source,
+        in_use: open.saturating_sub(rt.field_i32(source, "_idleCount")?),
+        limit: rt.field_i32(source, "<MaxConnections>k__BackingField")?,
+    })
 }
 
 /// The server's own process for a connection of Npgsql: what its administrators can look up.

@@ -1,12 +1,12 @@
 //! RabbitMQ.Client.
 
-use super::{Client, DEPENDENCY, Process, Service};
+use super::{Client, Process, Service};
+use crate::facts::{ClientWait, Fact};
 use asynctriage_dump::Addr;
-use asynctriage_report::{Leaf, LeafKind, RootKind};
-use serde_json::json;
+use asynctriage_report::{LeafKind, RootKind};
 
 pub(super) const CLIENT: Client = Client {
-    call: Some(call_leaf),
+    call: Some(call_wait),
     ..Client::new("RabbitMQ.Client.", LeafKind::MessageBroker)
 };
 pub(super) const CONSUMER: Service = Service {
@@ -17,35 +17,32 @@ pub(super) const CONSUMER: Service = Service {
     name: &[],
 };
 
-fn call_leaf(_process: Process<'_, '_>, _call: Addr, class: &str) -> Option<Leaf> {
-    Some(answer_leaf(class))
+fn call_wait(_process: Process<'_, '_>, _call: Addr, class: &str) -> Option<ClientWait> {
+    Some(answer(class))
 }
 
 /// What RabbitMQ.Client asks its server; the class says which request it is.
-fn answer_leaf(class: &str) -> Leaf {
+fn answer(class: &str) -> ClientWait {
     let short = class.rsplit('.').next().unwrap_or(class);
     let short = short.split(['<', '`', '+']).next().unwrap_or(short);
     let request = short
         .strip_suffix("AsyncRpcContinuation")
         .or_else(|| short.strip_suffix("RpcContinuation"))
         .unwrap_or(short);
-    let mut out = Leaf {
-        kind: LeafKind::MessageBroker,
-        text: format!("RabbitMQ: the answer to {request}"),
-        ..Leaf::default()
-    };
-    out.details.insert("request".into(), json!(request));
-    out.details.insert(DEPENDENCY.into(), json!("RabbitMQ"));
-    out
+    ClientWait {
+        asks: Some(format!("the answer to {request}")),
+        facts: vec![("request", Fact::Text(Some(request.to_owned())))],
+        ..ClientWait::new(LeafKind::MessageBroker, Some("RabbitMQ".into()))
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::answer_leaf;
+    use super::answer;
 
     #[test]
     fn requests_to_the_broker_are_named_by_their_class() {
-        let leaf = answer_leaf("RabbitMQ.Client.Impl.QueueDeclareAsyncRpcContinuation");
-        assert_eq!(leaf.text, "RabbitMQ: the answer to QueueDeclare");
+        let wait = answer("RabbitMQ.Client.Impl.QueueDeclareAsyncRpcContinuation");
+        assert_eq!(wait.asks.as_deref(), Some("the answer to QueueDeclare"));
     }
 }

@@ -1,19 +1,19 @@
 //! StackExchange.Redis.
 
-use super::{Client, DEPENDENCY, Process};
+use super::{Client, Process};
+use crate::facts::{ClientWait, Fact};
 use crate::process::sockets::endpoint_text;
 use asynctriage_async_graph::Helper;
 use asynctriage_dump::Addr;
-use asynctriage_report::{Leaf, LeafKind};
-use serde_json::json;
+use asynctriage_report::LeafKind;
 
 pub(super) const CLIENT: Client = Client {
-    call: Some(call_leaf),
+    call: Some(call_wait),
     ..Client::new("StackExchange.Redis.", LeafKind::Cache)
 };
 
 /// A command of StackExchange.Redis: sent and unanswered, or not even sent.
-fn call_leaf(process: Process<'_, '_>, message: Addr, _class: &str) -> Option<Leaf> {
+fn call_wait(process: Process<'_, '_>, message: Addr, _class: &str) -> Option<ClientWait> {
     let rt = process.rt;
     let member = |field: &str| rt.enum_text(message, field);
     let command = member("command").unwrap_or_else(|| "a command".into());
@@ -25,20 +25,15 @@ fn call_leaf(process: Process<'_, '_>, message: Addr, _class: &str) -> Option<Le
         Some("WaitingToBeSent") => "not sent yet",
         _ => "no answer yet",
     };
-    let server = server(process, message);
-    let mut out = Leaf {
-        kind: LeafKind::Cache,
-        text: format!(
-            "{}: {command}, {stage}",
-            server.as_deref().unwrap_or("Redis")
-        ),
-        ..Leaf::default()
-    };
-    out.details
-        .insert("message".into(), json!(message.to_string()));
-    out.details.insert("command".into(), json!(command));
-    out.details.insert(DEPENDENCY.into(), json!(server));
-    Some(out)
+    Some(ClientWait {
+        unnamed: "Redis",
+        asks: Some(format!("{command}, {stage}")),
+        facts: vec![
+            ("message", Fact::Object(message)),
+            ("command", Fact::Text(Some(command))),
+        ],
+        ..ClientWait::new(LeafKind::Cache, server(process, message))
+    })
 }
 
 /// The server whose connection has sent a message, or in whose backlog it stands.

@@ -1,6 +1,7 @@
 //! Requests that Kestrel, IIS or HTTP.sys serves.
 
 use super::trace_parent::TraceParent;
+use crate::facts::RequestFacts;
 use crate::process::private::{Values, is_known_method};
 use asynctriage_clr::Runtime;
 use asynctriage_dump::Addr;
@@ -22,36 +23,6 @@ const REQUEST_LOOPS: [(&str, i32); 3] = [
     ("Microsoft.AspNetCore.Server.IIS.Core.IISHttpContextOfT", 0),
     ("Microsoft.AspNetCore.Server.HttpSys.RequestContext", 0),
 ];
-/// A request in flight.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RequestFacts {
-    /// The protocol object (Http1Connection, Http2Stream ...).
-    pub(crate) object: Addr,
-    pub(crate) method: String,
-    pub(crate) path: String,
-    pub(crate) route: Option<String>,
-    pub(crate) connection: Option<String>,
-    /// Id of the distributed trace, from the request's Activity.
-    pub(crate) trace_id: Option<String>,
-    /// Id of the Activity's own span, and of the caller's.
-    pub(crate) span_id: Option<String>,
-    pub(crate) parent_span_id: Option<String>,
-    /// When the request's Activity began, as DateTime holds it.
-    pub(crate) started: Option<u64>,
-    /// When the hosting layer began to serve it, as a Stopwatch counts; it takes the time only when somebody wants it.
-    pub(crate) timestamp: Option<u64>,
-}
-
-impl RequestFacts {
-    /// `POST /orders/{id}`: the route where it is known, else the path.
-    pub(crate) fn title(&self) -> String {
-        format!(
-            "{} {}",
-            self.method,
-            self.route.as_deref().unwrap_or(&self.path)
-        )
-    }
-}
 
 /// The number of the await at which the loop of a server waits for the application; `None` for other methods.
 pub(crate) fn application_await(method: &str) -> Option<i32> {

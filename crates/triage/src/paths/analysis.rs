@@ -3,9 +3,9 @@
 use super::path::is_frame;
 use super::retained::Kept;
 use super::shapes::Shapes;
+use crate::facts::HttpPool;
 use crate::libraries;
 use crate::libraries::channels::{self, ChannelWait};
-use crate::libraries::http_client::HttpPool;
 use crate::lines::Lines;
 use crate::process::Clock;
 use crate::process::names::{Names, combinator_text};

@@ -19,5 +19,4 @@ pub(crate) use doing::Doing;
 pub(crate) use path::{Path, Paths};
 pub(crate) use shapes::{Folded, Shape, Traits};
 pub(crate) use steps::{Place, Step, is_least_await, step_offset, steps_of};
-pub(crate) use timers::Timer;
 pub(crate) use users::{Users, semaphores};

@@ -4,10 +4,10 @@
 //! or behind a `Timer` and its `TimerHolder` (8.0 to 11.0).
 
 use super::{Analysis, Path};
+use crate::facts::Timer;
 use asynctriage_async_graph::{Class, Combinator};
 use asynctriage_dump::Addr;
-use asynctriage_report::{Details, duration};
-use serde_json::json;
+use asynctriage_report::duration;
 
 /// `Timeout.Infinite` in `_dueTime` and `_period`.
 const NEVER: u32 = u32::MAX;
@@ -15,26 +15,6 @@ const NEVER: u32 = u32::MAX;
 const MAX_STEPS: usize = 3;
 /// Due times nearer to the present than this are neither ahead nor past: the clock is not more exact.
 const EXACT: f64 = 2.5;
-
-/// A timer in the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Timer {
-    /// The `TimerQueueTimer`.
-    pub(crate) at: Addr,
-    /// `Environment.TickCount64` when it was started, in ms.
-    pub(crate) start: u64,
-    /// Milliseconds from then until it fires; `None` for never.
-    pub(crate) due: Option<u32>,
-    /// Milliseconds between later firings; `None` when it fires once.
-    pub(crate) period: Option<u32>,
-}
-
-impl Timer {
-    /// Whether it runs: one that has fired or was stopped keeps no start and is due no more, so it dates nothing.
-    pub(crate) fn runs(&self) -> bool {
-        self.start > 0 && self.due.is_some()
-    }
-}
 
 impl Analysis<'_, '_> {
     /// The timer that an object holds in its field `_timer`.
@@ -90,18 +70,6 @@ impl Analysis<'_, '_> {
         timer.runs().then_some(())?;
         self.clock
             .until_ticks(timer.start.saturating_add(u64::from(timer.due?)))
-    }
-}
-
-/// What the details of a leaf say of the timer that ends it.
-pub(crate) fn note(details: &mut Details, timer: Timer) {
-    details.insert("timer".into(), json!(timer.at.to_string()));
-    details.insert("timer_start_ticks".into(), json!(timer.start));
-    if let Some(ms) = timer.due {
-        details.insert("due_ms".into(), json!(ms));
-    }
-    if let Some(ms) = timer.period {
-        details.insert("period_ms".into(), json!(ms));
     }
 }
 

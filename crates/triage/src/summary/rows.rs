@@ -1,9 +1,10 @@
 //! Threads and requests as the report lists them.
 
 use crate::chains::Groups;
+use crate::facts::RequestFacts;
 use crate::findings::{self, Facts};
 use crate::libraries::http_client;
-use crate::libraries::server::{self, RequestFacts};
+use crate::libraries::server;
 use crate::paths::{Analysis, Doing};
 use crate::threads::{Hang, StackMethod, ThreadFacts, Wait, WaitsOn};
 use asynctriage_async_graph::Helper;

@@ -2,8 +2,9 @@
 
 use super::waits::{ObjectWait, RwLocks};
 use super::{RunsOn, Stacks, display_name, running};
+use crate::facts::RequestFacts;
 use crate::libraries::Owner;
-use crate::libraries::server::{self, RequestFacts};
+use crate::libraries::server;
 use asynctriage_async_graph::{Class, Helper, NodeId};
 use asynctriage_clr::{Block, BlockKind, FrameSource, Lock, MethodKind, StackFrame, Thread};
 use asynctriage_dump::Addr;

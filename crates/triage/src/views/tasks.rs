@@ -54,7 +54,7 @@ fn leaves(analysis: &Analysis<'_, '_>) -> FxHashMap<NodeId, LeafKind> {
     analysis.find_reachable(ends.filter_map(|id| Some(analysis.graph.object(id)?.addr)));
     let mut out = FxHashMap::default();
     for path in &paths {
-        let kind = analysis.leaf(path, &analysis.shape(path)).kind;
+        let kind = analysis.awaited(path, &analysis.shape(path)).kind();
         for node in path.frames.iter().chain([&path.leaf]) {
             out.entry(*node).or_insert(kind);
         }

@@ -10,11 +10,10 @@ pub(crate) use graph::{Edge, Knot, Node};
 
 use crate::chains::Groups;
 use crate::completers::Completers;
+use crate::facts::Awaited;
 use crate::holders::Holders;
-use crate::leaves::OUTSIDE_CYCLE;
 use crate::paths::Analysis;
 use crate::threads::Hang;
-use asynctriage_report::LeafKind;
 use graph::WaitFor;
 use rustc_hash::FxHashSet;
 
@@ -71,12 +70,10 @@ impl Deadlocks {
         let threads = hang.threads.iter().filter(|t| t.wait.is_some());
         let threads = threads.map(|t| Node::Thread(t.thread.managed_id));
         let semaphores = holders.semaphores().map(Node::Semaphore);
-        let cycles = groups.groups.iter().zip(&groups.tallies);
+        let cycles = groups.tallies.iter();
         let cycles = cycles
-            .filter(|(g, _)| {
-                g.leaf.kind == LeafKind::Cycle && !g.leaf.details.contains_key(OUTSIDE_CYCLE)
-            })
-            .flat_map(|(_, tally)| tally.leaves.keys().copied().map(Node::Async));
+            .filter(|tally| matches!(tally.awaited, Awaited::Cycle { .. }))
+            .flat_map(|tally| tally.leaves.keys().copied().map(Node::Async));
         let sources = reader.completed_sources();
         let seeds: Vec<Node> = threads
             .chain(semaphores)

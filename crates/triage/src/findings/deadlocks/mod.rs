@@ -5,14 +5,12 @@ mod kind;
 mod words;
 
 use super::{Draft, Facts, fact};
-use crate::leaves::OUTSIDE_CYCLE;
+use crate::facts::Awaited;
 use crate::threads::Wait;
 use crate::waitfor::{Knot, Node};
 use crate::words::listed;
 use asynctriage_dump::Addr;
-use asynctriage_report::{
-    ChainGroup, Confidence, Evidence, Finding, FindingKind, LeafKind, Severity,
-};
+use asynctriage_report::{ChainGroup, Confidence, Evidence, Finding, FindingKind, Severity};
 use ending::Ending;
 use kind::Crossed;
 use rustc_hash::FxHashMap;
@@ -108,9 +106,9 @@ fn await_cycles(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
 /// The group of chains that a knot of methods is one of.
 fn cycle_group(facts: Facts<'_, '_, '_>, knot: &Knot) -> Option<usize> {
     let groups = facts.groups.groups.iter().zip(&facts.groups.tallies);
-    let mut groups = groups.enumerate().filter(|(_, (g, _))| {
-        g.leaf.kind == LeafKind::Cycle && !g.leaf.details.contains_key(OUTSIDE_CYCLE)
-    });
+    let mut groups = groups
+        .enumerate()
+        .filter(|(_, (_, tally))| matches!(tally.awaited, Awaited::Cycle { .. }));
     groups
         .find(|(_, (_, tally))| {
             let mut members = knot.members.iter();

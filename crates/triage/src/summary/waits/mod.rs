@@ -2,7 +2,8 @@
 
 mod words;
 
-use crate::chains::{Dependency, address};
+use crate::chains::Dependency;
+use crate::facts::Awaited;
 use crate::findings::{Facts, KnotNames};
 use crate::holders::Holder;
 use crate::threads::{ThreadFacts, Wait};
@@ -366,7 +367,7 @@ impl Builder<'_, '_, '_, '_> {
         let mut out: Vec<(usize, u64)> = Vec::new();
         let mut rest = group.count;
         for (dependency, count) in shares.into_iter().take(MAX_OBJECTS) {
-            if let Some(at) = self.dependency(group, &dependency) {
+            if let Some(at) = self.dependency(index, group, &dependency) {
                 out.push((at, count));
                 rest = rest.saturating_sub(count);
             }
@@ -385,15 +386,23 @@ impl Builder<'_, '_, '_, '_> {
     }
 
     /// What several groups may wait for is one node.
-    fn dependency(&mut self, group: &ChainGroup, dependency: &Dependency) -> Option<usize> {
+    fn dependency(
+        &mut self,
+        index: usize,
+        group: &ChainGroup,
+        dependency: &Dependency,
+    ) -> Option<usize> {
         match dependency {
             Dependency::Http(server) | Dependency::Service(server) => {
                 self.named(WaitNodeKind::Remote, server, "")
             }
             Dependency::Object(at) => {
-                let is_own = ["semaphore", "channel"]
-                    .iter()
-                    .any(|key| address(group.leaf.details.get(*key)) == Some(*at));
+                let awaited = self.facts.groups.tallies.get(index).map(|t| &t.awaited);
+                let is_own = match awaited {
+                    Some(Awaited::Semaphore { at: own, .. }) => own == at,
+                    Some(Awaited::Channel { at: own, .. }) => *own == Some(*at),
+                    _ => false,
+                };
                 let kind = leaf_kind(group.leaf.kind);
                 let shared = matches!(
                     kind,

@@ -2,7 +2,7 @@
 
 use super::ends::of_leaf;
 use super::{Item, Scene};
-use crate::leaves::OUTSIDE_CYCLE;
+use crate::facts::Awaited;
 use crate::waitfor::{Edge, Node};
 use asynctriage_report::{
     ChainGroup, Completer, CompleterKind, Confidence, FindingKind, Frame, LeafKind, Thread, WhyEnd,
@@ -230,13 +230,16 @@ impl<'s, 'a, 'r, 'd> Story<'s, 'a, 'r, 'd> {
 
     /// A group that waits for itself, or from outside for others that do.
     fn circle(&self, index: usize, group: &ChainGroup) -> (WhyStep, Vec<Next>) {
-        let is_outside = |g: &ChainGroup| g.leaf.details.contains_key(OUTSIDE_CYCLE);
+        let is_outside = |index: usize| {
+            let tally = self.scene.tallies.get(index);
+            tally.is_some_and(|t| matches!(t.awaited, Awaited::OutsideCycle { .. }))
+        };
         let mut behind = Vec::new();
-        if is_outside(group) {
+        if is_outside(index) {
             let items = self.held(index).into_iter();
             behind = items
                 .filter(|(item, _)| match item {
-                    Item::Group(other) => self.scene.group(*other).is_some_and(|g| !is_outside(g)),
+                    Item::Group(other) => !is_outside(*other),
                     Item::Thread(_) => true,
                 })
                 .map(|(item, edge)| self.by_edge(item, &edge, LeafKind::Cycle))
