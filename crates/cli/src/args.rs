@@ -1,6 +1,7 @@
 //! The command line. This file holds all of it, so that help texts and manual pages come from one place.
 
 mod ask;
+mod capture;
 mod collect;
 mod diff;
 mod form;
@@ -12,6 +13,7 @@ mod target;
 mod trace;
 
 pub(crate) use ask::{FindArgs, RootArgs, WhyArgs};
+pub(crate) use capture::{CaptureArgs, Kind as CaptureKind};
 pub(crate) use collect::{CollectArgs, EventArgs};
 pub(crate) use diff::DiffArgs;
 pub(crate) use form::{DraftForm, Form, Format};
@@ -47,6 +49,7 @@ Examples:
   asynctriage runbook bottleneck               what a finding means and what to do about it
   asynctriage trace hang.nettrace              what waits at the end of a recording (.NET 11)
   asynctriage collect --pid 4711 -o x.nettrace record the async events of a running process
+  asynctriage capture --pid 4711 -o /dumps/hang.dmp --pair 5  two dumps for diff
   asynctriage observe -- dotnet App.dll        what recording costs that program
   asynctriage ./tree                           a dump whose name is that of a command
   zstdcat hang.zst | asynctriage -             a dump from a pipe, kept in TMPDIR meanwhile
@@ -122,6 +125,8 @@ pub(crate) enum Command {
     Trace(TraceArgs),
     /// Record the async events of a running process into a new .nettrace file
     Collect(CollectArgs),
+    /// Ask a running process for a dump of itself, or two in a row
+    Capture(CaptureArgs),
     /// Measure what recording costs: a command in fresh processes without and with a collector
     Observe(ObserveArgs),
 }
@@ -182,6 +187,7 @@ impl Command {
             Self::Observe(args) => &args.output,
             Self::Symbols(_) => return 0,
             Self::Collect(args) => return args.verbose,
+            Self::Capture(args) => return args.verbose,
         };
         output.verbose
     }

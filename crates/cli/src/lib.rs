@@ -5,6 +5,7 @@
 
 mod args;
 mod ask;
+mod capture;
 mod collect;
 mod commands;
 mod diff;
@@ -93,6 +94,7 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
         Command::Runbook(args) => runbook::runbook(args),
         Command::Symbols(args) => symbols::symbols(args),
         Command::Trace(args) => trace::trace(args),
+        Command::Capture(args) => capture::capture(args),
         Command::Collect(args) => collect::collect(args),
         Command::Observe(args) => observe::observe(args),
     }

@@ -10,7 +10,19 @@ use std::time::Duration;
 
 const STOP_TRACING: Command = Command::new("StopTracing", 2, 1);
 pub(crate) const RESUME_RUNTIME: Command = Command::new("ResumeRuntime", 4, 1);
+const WRITE_DUMP: Command = Command::new("GenerateCoreDump", 1, 1);
 const PROCESS_INFO_2: Command = Command::new("ProcessInfo2", 4, 4);
+
+/// How much of a process its runtime writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DumpKind {
+    /// Threads only.
+    Mini = 1,
+    /// Threads and the heap of the garbage collector.
+    Heap = 2,
+    /// All memory.
+    Full = 4,
+}
 
 /// Gives the next connection to the process; each carries one command.
 type Connect = dyn Fn() -> Result<Stream, Error> + Send + Sync;
@@ -119,6 +131,24 @@ impl Client {
         self.ask_within(STOP_TRACING, payload, limit).map(drop)
     }
 
+    /// Has the runtime write a dump of its process into a new file; its `createdump` does it, as the user of the process and
+    /// under the path as the process sees it. The process stands still meanwhile.
+    ///
+    /// # Errors
+    /// As of [`Client::process_info`], or the runtime says that it could not write it.
+    pub fn write_dump(&self, path: &str, kind: DumpKind, limit: Duration) -> Result<(), Error> {
+        let mut payload = Payload::default();
+        payload.text(path);
+        payload.u32(kind as u32);
+        // no messages of createdump: they would go to the output of the program
+        payload.u32(0);
+        let (mut answer, _) = self.ask_within(WRITE_DUMP, payload, limit)?;
+        match answer.u32()? {
+            0 => Ok(()),
+            code => Err(Error::DumpFailed(code)),
+        }
+    }
+
     fn ask(&self, command: Command, payload: Payload) -> Result<(Answer, Stream), Error> {
         self.ask_within(command, payload, self.limit)
     }
@@ -206,6 +236,25 @@ mod tests {
             &[0, 0, 0, 0],
         ];
         assert_eq!(sent, expected.concat());
+    }
+
+    #[test]
+    fn a_runtime_writes_a_dump_or_says_that_it_did_not() {
+        let answers = vec![
+            done(&0_u32.to_le_bytes()),
+            done(&0x8000_4005_u32.to_le_bytes()),
+        ];
+        let client_of = Fake::start("dump", answers);
+        let client = client(&client_of);
+        let write = || client.write_dump("/d/x", DumpKind::Heap, LIMIT);
+        write().expect("written");
+        assert!(matches!(write(), Err(Error::DumpFailed(0x8000_4005))));
+        assert_eq!(client_of.commands(), [(1, 1), (1, 1)]);
+        let text = [5, 0, 0, 0, b'/', 0, b'd', 0, b'/', 0, b'x', 0, 0, 0];
+        assert_eq!(
+            client_of.payload(0),
+            [&text[..], &[2, 0, 0, 0], &[0; 4]].concat()
+        );
     }
 
     #[test]

@@ -74,6 +74,9 @@ pub enum Error {
         /// Why.
         code: ErrorCode,
     },
+    /// The runtime's createdump did not write the dump: the HRESULT.
+    #[error("the runtime could not write the dump: error 0x{0:08x}")]
+    DumpFailed(u32),
     /// Another process answers on the socket of the one that was asked for.
     #[error("the socket of process {asked} is answered by process {answered}")]
     WrongProcess {
@@ -118,6 +121,11 @@ impl Error {
                 "see whether the process is stopped, by a debugger for example; a hung one still answers".into()
             }
             Self::Protocol(_) => "see whether the process is a .NET process".into(),
+            Self::DumpFailed(_) => {
+                "see that the user of the process may write to that folder, that createdump lies beside its runtime, and that \
+                 ptrace is allowed (in a container: the capability SYS_PTRACE, or the same user and no seccomp profile against it)"
+                    .into()
+            }
             Self::Refused { code, .. } => code.remedy().into(),
             Self::TooLong(_) => "name fewer providers".into(),
         }

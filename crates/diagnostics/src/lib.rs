@@ -31,7 +31,7 @@ mod session;
 mod socket;
 mod stream;
 
-pub use client::Client;
+pub use client::{Client, DumpKind};
 pub use error::{Error, ErrorCode};
 pub use info::ProcessInfo;
 pub use provider::{ParseProviderError, Provider};
