@@ -102,3 +102,15 @@ fn what_one_lost_reference_explains_is_not_certain() {
     assert!(never.peek().is_some());
     assert!(never.all(|f| f.confidence < Confidence::Certain));
 }
+
+/// Where the file's own list of memory is wrong, a chain may be hidden.
+#[test]
+fn nothing_is_idle_in_a_file_that_contradicts_itself() {
+    let is_idle = |report: &Report| report.findings.iter().any(|f| f.kind == FindingKind::Idle);
+    // the rights of the last entry
+    let at = 29_636;
+    assert!(is_idle(&report("idle-10.0.15", at, &[])));
+    let damaged = report("idle-10.0.15", at, &[0xff]);
+    assert!(has_gap(&damaged, "it contradicts itself"));
+    assert!(!is_idle(&damaged), "{:?}", damaged.findings);
+}

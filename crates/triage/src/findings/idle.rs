@@ -18,9 +18,6 @@ use asynctriage_report::{
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 
-/// Why an object may be rejected without that anything is hidden by it.
-const COPIES: &str = "its builder names another task: a copy left behind by the garbage collector";
-
 /// Says that the process is idle, when nothing else was found that says more than what has happened before.
 pub(super) fn find(facts: Facts<'_, '_, '_>, found: &[Finding]) -> Option<Finding> {
     let is_idle = found.iter().all(is_past)
@@ -51,17 +48,17 @@ fn is_past(finding: &Finding) -> bool {
         }
 }
 
-/// Whether the dump hides nothing that could wait.
+/// Whether the dump hides nothing that could wait. Methods that were rejected are a gap of the chains.
 fn is_whole(facts: Facts<'_, '_, '_>) -> bool {
-    let graph = &facts.a.graph;
+    let (rt, graph) = (facts.a.rt, &facts.a.graph);
+    let mut known = rt.gaps().iter().chain(&graph.gaps);
     graph.task.is_some()
         && graph.heap.objects() > 0
         && graph.heap.bad.is_empty()
         && !graph.heap.shape.collection.moving
-        && graph.gaps.iter().all(|g| g.section != "chains")
-        && graph.rejected.iter().all(|r| r.reason == COPIES)
+        && known.all(|g| !matches!(g.section, "chains" | "heap" | "dump"))
         && facts.a.threads.gaps.is_empty()
-        && facts.a.rt.module_gaps().is_empty()
+        && rt.module_gaps().is_empty()
 }
 
 /// Whether a chain waits for work rather than for an answer.
