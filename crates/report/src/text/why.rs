@@ -96,7 +96,7 @@ fn end(page: &Page<'_>, step: &WhyStep) -> Vec<Span> {
         Some(WhyEnd::Clock) => "a time ends it",
         Some(WhyEnd::Work) => "the next piece of work",
         Some(WhyEnd::Cycle) => "it waits for itself",
-        Some(WhyEnd::Nothing) => "nothing can end it",
+        Some(WhyEnd::Nothing) => "nothing was found that could end it",
         Some(WhyEnd::Unknown) => "who ends it is not known",
     };
     out.push(page.span(role, format!("  ▪ {text}")));

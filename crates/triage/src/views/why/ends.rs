@@ -1,6 +1,6 @@
 //! How a story ends.
 
-use asynctriage_report::{LeafKind, WhyEnd, WhyStep};
+use asynctriage_report::{Confidence, LeafKind, WhyEnd, WhyStep};
 
 /// Conclusions that are told.
 const MAX_CONCLUSIONS: usize = 8;
@@ -31,12 +31,21 @@ pub(super) fn of_leaf(kind: LeafKind) -> WhyEnd {
     }
 }
 
-/// One sentence for each end, the surest kinds first.
+/// One sentence for each end, the surest kinds first. A sentence is as sure as the weakest step on the way to it.
 pub(super) fn conclusions(steps: &[WhyStep]) -> Vec<String> {
     let mut out: Vec<(WhyEnd, String)> = Vec::new();
+    // how sure the way is to the last step of each depth
+    let mut ways: Vec<Confidence> = Vec::new();
     for step in steps {
+        ways.truncate(usize::try_from(step.depth).unwrap_or(usize::MAX));
+        let before = ways.last().copied().unwrap_or(Confidence::Certain);
+        let sure = before.min(step.confidence.unwrap_or(Confidence::Certain));
+        ways.push(sure);
         let Some(end) = step.end else { continue };
-        let said = (end, format!("{}: {}", phrase(end), sentence(step)));
+        let said = (
+            end,
+            format!("{}: {}", phrase(end), sentence(step, end, sure)),
+        );
         if out.len() < MAX_CONCLUSIONS && !out.contains(&said) {
             out.push(said);
         }
@@ -45,10 +54,15 @@ pub(super) fn conclusions(steps: &[WhyStep]) -> Vec<String> {
     out.into_iter().map(|(_, text)| text).collect()
 }
 
-fn sentence(step: &WhyStep) -> String {
+fn sentence(step: &WhyStep, end: WhyEnd, sure: Confidence) -> String {
+    let doubt = match (end, sure) {
+        (WhyEnd::Unknown, _) | (_, Confidence::Certain) => "",
+        (_, Confidence::Likely) => "; likely",
+        (_, Confidence::Possible) => "; possible",
+    };
     match step.same_as {
-        Some(earlier) => format!("step {} comes back to step {earlier}", step.number),
-        None => format!("{} (step {})", step.text, step.number),
+        Some(earlier) => format!("step {} comes back to step {earlier}{doubt}", step.number),
+        None => format!("{} (step {}{doubt})", step.text, step.number),
     }
 }
 
@@ -59,7 +73,40 @@ fn phrase(end: WhyEnd) -> &'static str {
         WhyEnd::Clock => "A time ends it",
         WhyEnd::Work => "It waits for work",
         WhyEnd::Cycle => "It waits for itself",
-        WhyEnd::Nothing => "Nothing can end it",
+        WhyEnd::Nothing => "Nothing was found that could end it",
         WhyEnd::Unknown => "The dump does not tell who ends it",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(depth: u64, confidence: Option<Confidence>, end: Option<WhyEnd>) -> WhyStep {
+        WhyStep {
+            number: depth + 1,
+            depth,
+            confidence,
+            end,
+            text: "it".into(),
+            ..WhyStep::default()
+        }
+    }
+
+    #[test]
+    fn a_conclusion_is_as_sure_as_the_weakest_step_on_its_way() {
+        let steps = [
+            step(0, None, None),
+            step(1, Some(Confidence::Possible), None),
+            step(2, Some(Confidence::Likely), Some(WhyEnd::Clock)),
+            step(1, None, Some(WhyEnd::Runs)),
+        ];
+        assert_eq!(
+            conclusions(&steps),
+            [
+                "A time ends it: it (step 3; possible)",
+                "It depends on code that runs: it (step 2)"
+            ]
+        );
     }
 }
