@@ -346,14 +346,21 @@ impl Builder<'_, '_, '_, '_> {
         }
     }
 
+    fn awaited(&self, index: usize) -> Option<&Awaited> {
+        self.facts.groups.tallies.get(index).map(|t| &t.awaited)
+    }
+
     fn targets(&mut self, index: usize, group: &ChainGroup, from: usize) -> Vec<(usize, u64)> {
         let leaf = &group.leaf;
         match leaf.kind {
             LeafKind::Cycle => return vec![(from, group.count)],
             LeafKind::TaskRunning | LeafKind::ThreadBlocked => {
-                let os_id = leaf.details.get("thread_os_id").and_then(|v| v.as_u64());
-                let thread = os_id.filter(|_| group.count == 1);
-                if let Some(at) = thread.and_then(|id| self.thread(id)) {
+                let runner = match self.awaited(index) {
+                    Some(Awaited::Running { runner, .. }) => runner.as_ref(),
+                    _ => None,
+                };
+                let os_id = runner.filter(|_| group.count == 1).map(|r| r.os_id);
+                if let Some(at) = os_id.and_then(|id| self.thread(u64::from(id))) {
                     return vec![(at, group.count)];
                 }
             }
@@ -397,8 +404,7 @@ impl Builder<'_, '_, '_, '_> {
                 self.named(WaitNodeKind::Remote, server, "")
             }
             Dependency::Object(at) => {
-                let awaited = self.facts.groups.tallies.get(index).map(|t| &t.awaited);
-                let is_own = match awaited {
+                let is_own = match self.awaited(index) {
                     Some(Awaited::Semaphore { at: own, .. }) => own == at,
                     Some(Awaited::Channel { at: own, .. }) => *own == Some(*at),
                     _ => false,

@@ -212,7 +212,7 @@ impl<'s, 'a, 'r, 'd> Story<'s, 'a, 'r, 'd> {
                 behind.push(self.by_edge(item, &edge, group.leaf.kind));
             }
         }
-        behind.extend(self.connections(group));
+        behind.extend(self.connections(index));
         if matches!(leaf.kind, LeafKind::TaskQueued | LeafKind::Ready) {
             behind.push(self.pool());
         }
@@ -347,14 +347,13 @@ impl<'s, 'a, 'r, 'd> Story<'s, 'a, 'r, 'd> {
     }
 
     /// The chains that use the connections of a pool which others wait for.
-    fn connections(&self, group: &ChainGroup) -> Vec<Next> {
-        if group.leaf.kind != LeafKind::HttpConnectionPool {
-            return Vec::new();
-        }
-        let origin = group.leaf.details.get("origin").and_then(|o| o.as_str());
-        let Some(origin) = origin else {
+    fn connections(&self, index: usize) -> Vec<Next> {
+        let tally = self.scene.tallies.get(index);
+        let Some(Awaited::HttpPool(Some(pool))) = tally.map(|t| &t.awaited) else {
             return Vec::new();
         };
+        let origin = &pool.origin;
+        let target = format!("{origin}/");
         let users = self
             .scene
             .report
@@ -363,7 +362,7 @@ impl<'s, 'a, 'r, 'd> Story<'s, 'a, 'r, 'd> {
             .enumerate()
             .filter(|(_, g)| {
                 let is_call = matches!(g.leaf.kind, LeafKind::HttpResponse | LeafKind::HttpBody);
-                is_call && g.leaf.text.contains(&format!("{origin}/"))
+                is_call && g.leaf.text.contains(&target)
             });
         users
             .map(|(index, _)| Next {
