@@ -1,13 +1,11 @@
 //! `why`, `root`, `find` and `heap --objects`: questions about one thing.
 
 use crate::args::{FindArgs, HeapArgs, RootArgs, WhyArgs};
-use crate::commands::{limit, no_runtime, open, print, shown};
+use crate::commands::{ask_runtime, limit, print, shown};
 use crate::errors::CliError;
 use crate::exit::Exit;
 use crate::output::Destination;
-use crate::progress::Progress;
 use crate::symbols;
-use asynctriage_clr::Runtime;
 use asynctriage_dump::Addr;
 use asynctriage_report::{self as report, Address};
 use asynctriage_triage::{Analysis, Values, views};
@@ -16,15 +14,13 @@ use asynctriage_triage::{Analysis, Values, views};
 pub(crate) fn why(args: &WhyArgs) -> Result<Exit, CliError> {
     let destination = Destination::new(&args.output, &args.dump)?;
     let subject = subject(&args.subject)?;
-    let progress = Progress::of_dump(&args.dump);
-    let dump = open(&args.dump, &args.files)?;
-    let runtime = Runtime::open(&dump).map_err(|e| no_runtime(&dump, e))?;
-    let runtime = runtime.with_points(symbols::lists(&[]));
-    let analysis = Analysis::new(&runtime)
-        .with_symbols(args.files.module_path.clone())
-        .with_values(Values::shown(args.show_values));
-    let found = views::why(&analysis, &subject);
-    drop(progress);
+    let found = ask_runtime(&args.dump, &args.files, |runtime| {
+        let runtime = runtime.with_points(symbols::lists(&[]));
+        let analysis = Analysis::new(&runtime)
+            .with_symbols(args.files.module_path.clone())
+            .with_values(Values::shown(args.show_values));
+        views::why(&analysis, &subject)
+    })?;
     let mut report = found.ok_or_else(|| {
         CliError::new(
             Exit::Usage,
@@ -66,13 +62,11 @@ fn subject(word: &str) -> Result<views::Subject, CliError> {
 /// What keeps an object alive.
 pub(crate) fn root(args: &RootArgs) -> Result<Exit, CliError> {
     let destination = Destination::new(&args.output, &args.dump)?;
-    let progress = Progress::of_dump(&args.dump);
-    let dump = open(&args.dump, &args.files)?;
-    let runtime = Runtime::open(&dump).map_err(|e| no_runtime(&dump, e))?;
-    let runtime = runtime.with_points(symbols::lists(&[]));
-    let analysis = Analysis::new(&runtime);
-    let found = views::root(&analysis, Addr(args.address.0), args.limit.max(1));
-    drop(progress);
+    let found = ask_runtime(&args.dump, &args.files, |runtime| {
+        let runtime = runtime.with_points(symbols::lists(&[]));
+        let analysis = Analysis::new(&runtime);
+        views::root(&analysis, Addr(args.address.0), args.limit.max(1))
+    })?;
     let mut report = found.ok_or_else(|| no_object(args.address))?;
     report.dump = shown(&args.dump);
     print(&destination, &args.output, true, &report, report::roots)?;
@@ -82,13 +76,11 @@ pub(crate) fn root(args: &RootArgs) -> Result<Exit, CliError> {
 /// Texts of the heap.
 pub(crate) fn find(args: &FindArgs) -> Result<Exit, CliError> {
     let destination = Destination::new(&args.output, &args.dump)?;
-    let progress = Progress::of_dump(&args.dump);
-    let dump = open(&args.dump, &args.files)?;
-    let runtime = Runtime::open(&dump).map_err(|e| no_runtime(&dump, e))?;
-    let analysis = Analysis::new(&runtime);
-    let mut report = views::texts(&analysis, &args.string, limit(args.limit, args.all));
+    let mut report = ask_runtime(&args.dump, &args.files, |runtime| {
+        let most = limit(args.limit, args.all);
+        views::texts(&Analysis::new(&runtime), &args.string, most)
+    })?;
     report.dump = shown(&args.dump);
-    drop(progress);
     print(
         &destination,
         &args.output,
@@ -102,15 +94,12 @@ pub(crate) fn find(args: &FindArgs) -> Result<Exit, CliError> {
 /// The objects of some types.
 pub(crate) fn objects(args: &HeapArgs) -> Result<Exit, CliError> {
     let destination = Destination::new(&args.output, &args.dump)?;
-    let progress = Progress::of_dump(&args.dump);
-    let dump = open(&args.dump, &args.files)?;
-    let runtime = Runtime::open(&dump).map_err(|e| no_runtime(&dump, e))?;
-    let analysis = Analysis::new(&runtime);
-    let most = limit(args.limit, args.all);
-    let values = Values::shown(args.show_values);
-    let mut report = views::objects(&analysis, &args.types, most, values);
+    let mut report = ask_runtime(&args.dump, &args.files, |runtime| {
+        let most = limit(args.limit, args.all);
+        let values = Values::shown(args.show_values);
+        views::objects(&Analysis::new(&runtime), &args.types, most, values)
+    })?;
     report.dump = shown(&args.dump);
-    drop(progress);
     print(
         &destination,
         &args.output,

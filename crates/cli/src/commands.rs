@@ -166,19 +166,32 @@ fn gate(report: &Report, gates: &GateArgs) -> Exit {
     }
 }
 
+/// Asks something of the runtime in a dump, with progress on a terminal.
+pub(crate) fn ask_runtime<T>(
+    path: &Path,
+    files: &FileArgs,
+    ask: impl FnOnce(Runtime<'_>) -> T,
+) -> Result<T, CliError> {
+    let progress = Progress::of_dump(path);
+    let dump = open(path, files)?;
+    let runtime = Runtime::open(&dump).map_err(|e| no_runtime(&dump, e))?;
+    let answer = ask(runtime);
+    drop(progress);
+    Ok(answer)
+}
+
 /// Tasks and async methods one by one.
 pub(crate) fn tasks(args: &TasksArgs) -> Result<Exit, CliError> {
     let destination = Destination::new(&args.output, &args.dump)?;
-    let progress = Progress::of_dump(&args.dump);
-    let dump = open(&args.dump, &args.files)?;
-    let runtime = Runtime::open(&dump).map_err(|e| no_runtime(&dump, e))?;
-    let runtime = runtime.with_points(symbols::lists(&[]));
     let options = views::TaskOptions {
         completed: args.completed,
         filters: Vec::new(),
         limit: usize::MAX,
     };
-    let mut report = views::tasks(&Analysis::new(&runtime), &options);
+    let mut report = ask_runtime(&args.dump, &args.files, |runtime| {
+        let runtime = runtime.with_points(symbols::lists(&[]));
+        views::tasks(&Analysis::new(&runtime), &options)
+    })?;
     filter::tasks(&mut report, &args.filters);
     let hidden = report
         .tasks
@@ -186,7 +199,6 @@ pub(crate) fn tasks(args: &TasksArgs) -> Result<Exit, CliError> {
         .saturating_sub(limit(args.limit, args.all));
     report.tasks.truncate(limit(args.limit, args.all));
     report.left_out = report.left_out.saturating_add(hidden as u64);
-    drop(progress);
     print(&destination, &args.output, args.all, &report, report::tasks)?;
     Ok(Exit::Written)
 }
@@ -194,10 +206,9 @@ pub(crate) fn tasks(args: &TasksArgs) -> Result<Exit, CliError> {
 /// The heap by type.
 pub(crate) fn heap(args: &HeapArgs) -> Result<Exit, CliError> {
     let destination = Destination::new(&args.output, &args.dump)?;
-    let progress = Progress::of_dump(&args.dump);
-    let dump = open(&args.dump, &args.files)?;
-    let runtime = Runtime::open(&dump).map_err(|e| no_runtime(&dump, e))?;
-    let mut report = views::heap(&runtime, &args.types, usize::MAX);
+    let mut report = ask_runtime(&args.dump, &args.files, |runtime| {
+        views::heap(&runtime, &args.types, usize::MAX)
+    })?;
     match args.sort {
         HeapSort::Bytes => report.types.sort_by_key(|t| std::cmp::Reverse(t.bytes)),
         HeapSort::Count => report.types.sort_by_key(|t| std::cmp::Reverse(t.count)),
@@ -208,7 +219,6 @@ pub(crate) fn heap(args: &HeapArgs) -> Result<Exit, CliError> {
         .saturating_sub(limit(args.limit, args.all));
     report.types.truncate(limit(args.limit, args.all));
     report.types_left_out = hidden as u64;
-    drop(progress);
     print(&destination, &args.output, args.all, &report, report::heap)?;
     Ok(Exit::Written)
 }
@@ -223,16 +233,14 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Exit, CliError> {
 
 fn object(args: &ShowArgs, address: Address) -> Result<Exit, CliError> {
     let destination = Destination::new(&args.output, &args.dump)?;
-    let progress = Progress::of_dump(&args.dump);
-    let dump = open(&args.dump, &args.files)?;
-    let runtime = Runtime::open(&dump).map_err(|e| no_runtime(&dump, e))?;
-    let runtime = runtime.with_points(symbols::lists(&[]));
     let options = views::ObjectOptions {
         limit: limit(args.limit, args.all),
         values: Values::shown(args.show_values),
     };
-    let found = views::object(&Analysis::new(&runtime), Addr(address.0), options);
-    drop(progress);
+    let found = ask_runtime(&args.dump, &args.files, |runtime| {
+        let runtime = runtime.with_points(symbols::lists(&[]));
+        views::object(&Analysis::new(&runtime), Addr(address.0), options)
+    })?;
     let report = found.ok_or_else(|| ask::no_object(address))?;
     print(
         &destination,
