@@ -260,6 +260,7 @@ layouts! {
     FrameLayout = "Frame" { next = "Next" }
     HijackLayout = "HijackFrame" { return_address = "ReturnAddress", thread = "Thread", arguments = "HijackArgs" }
     InlinedCallLayout = "InlinedCallFrame" { call_site = "CallSiteSP", return_address = "CallerReturnAddress", frame_pointer = "CalleeSavedFP" }
+    HelperLayout = "HelperMethodFrame" { ; thread = "Thread", frame_pointer = "CapturedRbp", ip = "CaptureRip", stack_pointer = "CaptureRsp" }
     GcVarsLayout = "GcDacVars" {
         major = "Major", generation_size = "GenerationSize", generation_count = "TotalGenerationCount",
         generation_table = "GenerationTable", ephemeral = "EphemeralHeapSegment", alloc_allocated = "AllocAllocated",
@@ -302,6 +303,7 @@ pub(crate) struct Offsets {
     pub(crate) frame: FrameLayout,
     pub(crate) hijack: HijackLayout,
     pub(crate) inlined_call: InlinedCallLayout,
+    pub(crate) helper: HelperLayout,
     pub(crate) gc_vars: GcVarsLayout,
     pub(crate) generation: GenerationLayout,
     pub(crate) segment: SegmentLayout,
@@ -336,6 +338,7 @@ impl Offsets {
             frame: FrameLayout::resolve(layout)?,
             hijack: HijackLayout::resolve(layout)?,
             inlined_call: InlinedCallLayout::resolve(layout)?,
+            helper: HelperLayout::resolve(layout)?,
             gc_vars: GcVarsLayout::resolve(layout)?,
             generation: GenerationLayout::resolve(layout)?,
             segment: SegmentLayout::resolve(layout)?,

@@ -36,7 +36,7 @@ fn assert_told(name: &str, at: usize, new: u64, why: &str) {
 fn a_second_awaiter_is_denied_by_what_it_names() {
     assert_told(
         "chain-9.0.23",
-        282_392,
+        323_352,
         0x7fbf_6280_cd58,
         "denied by the other",
     );

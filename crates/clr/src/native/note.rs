@@ -73,6 +73,9 @@ impl Runtime<'_> {
         let mut is_innermost = true;
         for note in self.notes(thread, end).into_iter().filter(|n| *n >= start) {
             let return_address = note + self.offsets.inlined_call.return_address;
+            if let Some(note) = self.helper_of(note, thread, start) {
+                return Some(Call { note, is_innermost });
+            }
             // null while the method that has the note calls nothing
             let Some(near) = self.memory.ptr(return_address)?.non_null() else {
                 continue;
@@ -99,6 +102,26 @@ impl Runtime<'_> {
         let code = self.code_at(call.ip.back(1))?;
         let is_same = self.code_at(near)?.start == code.start;
         (is_same && start <= slot && slot < note).then_some(call)
+    }
+
+    /// The helper of the runtime that managed code has called, when the note is one of a helper: these exist up to 9.0
+    /// (followed on Linux with 8.0.34 and 9.0.23). Told by the link to its thread; the helper is native code, which has
+    /// kept its instruction, stack and frame pointers before the note.
+    fn helper_of(&self, note: Addr, thread: &Thread, start: Addr) -> Option<Note> {
+        let (m, o) = (self.memory, &self.offsets.helper);
+        if m.ptr(note + o.thread?)? != thread.addr {
+            return None;
+        }
+        let helper = Note {
+            ip: m.ptr(note + o.ip?)?,
+            slot: m.ptr(note + o.stack_pointer?)?,
+            frame_pointer: m.ptr(note + o.frame_pointer?)?,
+            end: note,
+        };
+        let is_native = self.native().image_of(helper.ip.back(1)).is_some();
+        // the note is a variable of the helper
+        let is_around = start <= helper.slot && helper.slot < note && note < helper.frame_pointer;
+        (is_native && is_around && self.code_at(helper.ip.back(1)).is_none()).then_some(helper)
     }
 
     /// The hijacked methods of a thread (Linux on x64; 10.0.15 and 11.0.0).
