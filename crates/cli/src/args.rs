@@ -258,7 +258,8 @@ pub(crate) struct ThreadsArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Files")]
 pub(crate) struct FileArgs {
-    /// Take modules that the dump lacks from DIR (an application's or runtime's folder); repeat for more
+    /// Take modules that the dump lacks from DIR (an application's or runtime's folder), and the names of native functions
+    /// that are not exported; repeat for more
     #[arg(long, value_name = "DIR")]
     pub(crate) module_path: Vec<PathBuf>,
     /// Take modules that the dump lacks from below DIR, at the paths they had; repeat for more

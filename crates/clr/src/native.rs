@@ -45,7 +45,8 @@ pub struct NativeFrame {
     pub image: Option<String>,
     /// From the begin of the image, in bytes.
     pub offset: u64,
-    /// The exported function that it lies in, and how far behind its begin.
+    /// The function that it lies in, by the export table or by what the file of the image names, and how far behind its
+    /// begin.
     pub function: Option<(String, u64)>,
 }
 
@@ -65,7 +66,7 @@ impl<'d> Native<'d> {
         let first = dump.files.iter().filter(|f| f.file_offset == 0);
         let mut images: Vec<Image> = first
             .take(MAX_IMAGES)
-            .filter_map(|file| Image::read(memory, dump.target.os, file))
+            .filter_map(|file| Image::read(dump, file))
             .collect();
         images.sort_by_key(Image::base);
         // the begin of a small file may be mapped again for its next segment, inside of the image

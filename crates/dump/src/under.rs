@@ -32,6 +32,15 @@ impl HostFile {
     }
 }
 
+/// Two are equal when they are one mapping.
+impl PartialEq for HostFile {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for HostFile {}
+
 impl From<Vec<u8>> for HostFile {
     fn from(bytes: Vec<u8>) -> Self {
         Self(Arc::new(Backing::Owned(bytes)))
@@ -77,6 +86,8 @@ pub struct UsedFile {
     pub file: PathBuf,
     /// What shows that it is the one of the process.
     pub because: String,
+    /// Its bytes: more than the parts that are mapped.
+    pub contents: HostFile,
 }
 
 /// A file that was turned away.

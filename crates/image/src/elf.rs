@@ -1,5 +1,6 @@
 //! ELF images as a Unix loader mapped them.
 
+mod of_file;
 mod symbols;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -10,6 +11,8 @@ use asynctriage_dump::{Addr, Memory};
 use object::LittleEndian as Le;
 use object::elf;
 use object::read::elf::NoteIterator;
+
+pub use of_file::FileSymbols;
 
 /// Most program headers that are looked at; libcoreclr.so has 11, the executables with the most have some 30.
 const MAX_SEGMENTS: u16 = 256;

@@ -1,7 +1,7 @@
 //! A native image of the process: where it stands, and what its functions are called.
 
-use asynctriage_dump::{Addr, MappedFile, Memory, Os};
-use asynctriage_image::elf::ElfImage;
+use asynctriage_dump::{Addr, Dump, HostFile, MappedFile, Memory, Os};
+use asynctriage_image::elf::{ElfImage, FileSymbols};
 use asynctriage_image::pe::{Covering, PeImage, PeLayout};
 use std::sync::OnceLock;
 
@@ -16,6 +16,10 @@ pub(super) struct Image {
     pub(super) name: String,
     /// Exported functions: begin, length and name.
     functions: OnceLock<Vec<(Addr, u64, Addr)>>,
+    /// Its file, when one of this machine is in use.
+    file: Option<HostFile>,
+    /// Functions that only the file names.
+    of_file: OnceLock<FileSymbols>,
 }
 
 #[derive(Debug)]
@@ -25,16 +29,20 @@ pub(super) enum Format {
 }
 
 impl Image {
-    pub(super) fn read(memory: &dyn Memory, os: Os, file: &MappedFile) -> Option<Self> {
-        let format = match os {
+    pub(super) fn read(dump: &Dump, file: &MappedFile) -> Option<Self> {
+        let memory: &dyn Memory = &dump.memory;
+        let format = match dump.target.os {
             Os::Linux => Format::Elf(ElfImage::parse(memory, file.start).ok()?),
             Os::Windows => Format::Pe(PeImage::parse(memory, file.start, PeLayout::Loaded).ok()?),
         };
         let name = file.file_name().trim_end_matches(" (deleted)").to_owned();
+        let used = dump.completion.used.iter().find(|u| u.module == file.path);
         Some(Self {
             format,
             name,
             functions: OnceLock::new(),
+            file: used.map(|u| u.contents.clone()),
+            of_file: OnceLock::new(),
         })
     }
 
@@ -67,6 +75,11 @@ impl Image {
         at: Addr,
         ip: Addr,
     ) -> Option<(String, u64)> {
+        let exported = || self.exported_function(memory, at, ip);
+        self.function_of_file(at, ip).or_else(exported)
+    }
+
+    fn exported_function(&self, memory: &dyn Memory, at: Addr, ip: Addr) -> Option<(String, u64)> {
         let read = || match &self.format {
             Format::Elf(elf) => elf.functions(memory),
             Format::Pe(pe) => pe.named_functions(memory),
@@ -76,6 +89,17 @@ impl Image {
         let (start, len, name) = all.get(behind.checked_sub(1)?)?;
         let inside = at.since(*start).is_some_and(|d| d < *len);
         inside.then_some((memory.c_str(*name, MAX_NAME)?, ip.since(*start)?))
+    }
+
+    /// The same, by what the file of the image names besides exports.
+    fn function_of_file(&self, at: Addr, ip: Addr) -> Option<(String, u64)> {
+        let Format::Elf(elf) = &self.format else {
+            return None;
+        };
+        let file = self.file.as_ref()?;
+        let symbols = self.of_file.get_or_init(|| FileSymbols::read(file));
+        let (begin, name) = symbols.function(at.0.wrapping_sub(elf.bias))?;
+        Some((name, ip.since(Addr(begin) + elf.bias)?))
     }
 }
 

@@ -47,6 +47,7 @@ fn the_first_file_wins_and_parts_end_with_their_file() {
             module: "a".into(),
             file: "b".into(),
             because: "c".into(),
+            contents: short.clone(),
         }],
         ..Completion::default()
     };

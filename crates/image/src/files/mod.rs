@@ -15,7 +15,7 @@ mod search;
 mod tests;
 
 use asynctriage_dump::{
-    Completion, Dump, DumpKind, HostFile, MappedFile, Memory, RefusedFile, UsedFile,
+    Completion, Dump, DumpKind, HostFile, MappedFile, Memory, RefusedFile, Under, UsedFile,
 };
 use changed::Writable;
 use identity::Wanted;
@@ -74,13 +74,14 @@ impl ImageFiles {
             let mut refused = Vec::new();
             for file in candidates.into_iter().take(MAX_CANDIDATES) {
                 match open(&file, dump, &writable, &wanted) {
-                    Some(Ok((mut found, because))) => {
-                        parts.append(&mut found);
+                    Some(Ok(mut found)) => {
+                        parts.append(&mut found.parts);
                         refused.clear();
                         completion.used.push(UsedFile {
                             module: wanted.path.to_owned(),
                             file,
-                            because,
+                            because: found.because,
+                            contents: found.contents,
                         });
                         break;
                     }
@@ -111,18 +112,33 @@ impl ImageFiles {
     }
 }
 
+/// A file that is the module of the process.
+struct Found {
+    contents: HostFile,
+    /// What it lends to the dump.
+    parts: Vec<Under>,
+    because: String,
+}
+
 /// What comes of a file; `None` when there is none, or none that is an image.
 fn open(
     path: &Path,
     dump: &Dump,
     writable: &Writable,
     wanted: &Wanted<'_>,
-) -> Option<identity::Verdict> {
+) -> Option<Result<Found, String>> {
     if !path.is_file() {
         return None;
     }
     match HostFile::open(path) {
-        Ok(file) => wanted.examine(dump, writable, &file),
+        Ok(file) => {
+            let verdict = wanted.examine(dump, writable, &file)?;
+            Some(verdict.map(|(parts, because)| Found {
+                contents: file,
+                parts,
+                because,
+            }))
+        }
         Err(error) => Some(Err(format!("it cannot be opened: {error}"))),
     }
 }
