@@ -115,6 +115,7 @@ impl AsyncGraph {
             }
             class
         };
+        rt.budget().begin("walking the heap");
         let heap = rt.walk_heap(&|mt| class_of(mt).is_some());
         let nodes: Vec<Node> = heap
             .wanted
@@ -127,6 +128,7 @@ impl AsyncGraph {
                 })
             })
             .collect();
+        rt.budget().begin("linking what waits");
         let mut builder = Builder::new(rt, heap);
         builder.add_nodes(nodes);
         builder.link();
@@ -269,7 +271,8 @@ impl<'r, 'd> Builder<'r, 'd> {
             .filter_map(|i| Some((i, self.out.object(i)?)))
             .collect();
         let mut impossible = Vec::new();
-        for (id, node) in &ids {
+        let budget = self.rt.budget();
+        for (id, node) in budget.each("tasks and methods, for what they are", &ids) {
             let task = self.out.task.filter(|_| node.class.is_task());
             if task.is_some_and(|t| t.is_impossible(self.rt, node.addr)) {
                 impossible.push(node.addr);
@@ -293,7 +296,7 @@ impl<'r, 'd> Builder<'r, 'd> {
         self.out.gaps.extend(unnamed);
         self.link_results();
         self.link_awaiters();
-        for (id, node) in &ids {
+        for (id, node) in budget.each("tasks and methods, for who waits for them", &ids) {
             if !self.completed(*node) {
                 self.link_continuations(*id, *node);
                 self.link_inner(*id, *node);

@@ -47,7 +47,8 @@ impl Builder<'_, '_> {
     /// Downwards: what the awaiters of suspended machines and the innermost continuations hold.
     pub(crate) fn link_awaiters(&mut self) {
         let mut edges = Vec::new();
-        for (id, machine) in &self.out.machines {
+        let budget = self.rt.budget();
+        for (id, machine) in budget.each("methods, for what they wait for", &self.out.machines) {
             let targets = machine.awaits.iter();
             let targets = targets.filter_map(|(slot, o)| Some((*slot, self.awaited_node(*o)?)));
             edges.extend(targets.map(|(slot, from)| (from, *id, slot, "awaiter")));
@@ -172,7 +173,8 @@ impl Builder<'_, '_> {
             .iter()
             .flat_map(|k| self.out.helpers(*k).to_vec())
             .collect();
-        for owner in owners {
+        let budget = self.rt.budget();
+        for owner in budget.each("sources, for their tasks", owners) {
             if let Some(task) = self.rt.reference(owner, "_task") {
                 self.out.completion_sources.insert(task, owner);
             }
@@ -181,6 +183,9 @@ impl Builder<'_, '_> {
             let mut seen = FxHashSet::default();
             let mut next = self.rt.reference(semaphore, "m_asyncHead");
             while let Some(waiter) = next.filter(|w| seen.insert(*w)) {
+                if budget.leaves("queues of semaphores", || Some(1)) {
+                    break;
+                }
                 self.out.semaphores.insert(waiter, semaphore);
                 next = self.rt.reference(waiter, "Next");
             }

@@ -74,7 +74,8 @@ impl Builder<'_, '_> {
         }
         let mut members: FxHashMap<NodeId, FxHashSet<Addr>> = FxHashMap::default();
         let mut words = Vec::new();
-        for edge in self.out.graph.edge_references() {
+        let edges = self.out.graph.edge_references();
+        for edge in self.rt.budget().each("links, for their other ends", edges) {
             if edge.weight().witness == Witness::One {
                 let (from, to) = (edge.source(), edge.target());
                 let word = match edge.weight().end {

@@ -13,6 +13,7 @@ const WHOLE: Container = Container {
     truncated: false,
     damages: 0,
     packed_fault: false,
+    ended_early: false,
     lost: 0,
     rundown: 1,
 };

@@ -88,6 +88,8 @@ pub enum Flag {
     ContainerDamaged,
     /// The file was packed, and fails the checks of its packing.
     PackedFault,
+    /// Reading was ended before the end of the file.
+    EndedEarly,
     /// Events are missing from the file.
     LostEvents,
     /// Batches of the async profiler were not believed.
@@ -118,10 +120,11 @@ pub enum Flag {
 
 impl Flag {
     /// All of them, those that make a recording partial first.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::ContainerTruncated,
         Self::ContainerDamaged,
         Self::PackedFault,
+        Self::EndedEarly,
         Self::LostEvents,
         Self::RejectedBatches,
         Self::NoMetadata,
@@ -144,6 +147,7 @@ impl Flag {
             Self::ContainerTruncated => "container-truncated",
             Self::ContainerDamaged => "container-damaged",
             Self::PackedFault => "packed-fault",
+            Self::EndedEarly => "ended-early",
             Self::LostEvents => "lost-events",
             Self::RejectedBatches => "rejected-batches",
             Self::NoMetadata => "no-metadata",
@@ -170,6 +174,9 @@ impl Flag {
             Self::ContainerDamaged => "parts of the file make no sense and were skipped",
             Self::PackedFault => {
                 "the packed file has a wrong or missing checksum or length, or goes on behind its end: any part of it may be wrong"
+            }
+            Self::EndedEarly => {
+                "reading was ended by a limit or by Ctrl-C before the end of the file: what it holds behind that is missing"
             }
             Self::LostEvents => "the process dropped events because the session's buffer was full",
             Self::RejectedBatches => {
@@ -219,6 +226,9 @@ impl Flag {
             Self::ContainerDamaged => "copy the file again and compare its size and hash",
             Self::PackedFault => {
                 "test it with gzip -t or zstd -t where it was packed, and copy it again"
+            }
+            Self::EndedEarly => {
+                "read it again with more --max-time and --max-memory, or 0 for no limit"
             }
             Self::LostEvents => {
                 "record with a larger buffer (dotnet-trace --buffersize, DOTNET_EventPipeCircularMB) or fewer keywords"
@@ -277,6 +287,8 @@ pub struct Container {
     pub damages: u64,
     /// The file was packed, and fails the checks of its packing.
     pub packed_fault: bool,
+    /// Reading was ended before the end of the file.
+    pub ended_early: bool,
     /// Events that are missing.
     pub lost: u64,
     /// Method events of the rundown.
@@ -340,9 +352,11 @@ fn seen_before(trace: Option<&AsyncTrace<'_>>, horizons: &Horizons) -> bool {
 /// How often a flag was met; 0 is not at all.
 fn count(flag: Flag, trace: Option<&AsyncTrace<'_>>, container: Container) -> u64 {
     match (flag, trace) {
-        (Flag::ContainerTruncated, _) => container.truncated.into(),
+        // where reading was ended, nothing is known of the file's end
+        (Flag::ContainerTruncated, _) => (container.truncated && !container.ended_early).into(),
         (Flag::ContainerDamaged, _) => container.damages,
         (Flag::PackedFault, _) => container.packed_fault.into(),
+        (Flag::EndedEarly, _) => container.ended_early.into(),
         (Flag::LostEvents, _) => container.lost,
         (_, None) => 0,
         (Flag::NoRundown, Some(_)) => (container.rundown == 0).into(),

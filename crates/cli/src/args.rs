@@ -1,6 +1,7 @@
 //! The command line. This file holds all of it, so that help texts and manual pages come from one place.
 
 mod ask;
+mod bounds;
 mod capture;
 mod collect;
 mod diff;
@@ -13,6 +14,7 @@ mod target;
 mod trace;
 
 pub(crate) use ask::{FindArgs, RootArgs, WhyArgs};
+pub(crate) use bounds::BoundArgs;
 pub(crate) use capture::{CaptureArgs, Kind as CaptureKind};
 pub(crate) use collect::{CollectArgs, EventArgs};
 pub(crate) use diff::DiffArgs;
@@ -62,8 +64,9 @@ Exit status:
   4    the dump holds no .NET runtime that is supported
   5    the report is incomplete and --strict was given, or a recording broke off
   6    the report could not be written
+  7    --max-time or --max-memory ended the analysis: the report is partial, its gaps tell what is missing
   70   an error in asynctriage itself
-  130  interrupted";
+  130  interrupted; a first Ctrl-C still gives a partial report";
 
 const ABOUT: &str = "Says which requests of a hung .NET process wait on which awaits";
 
@@ -269,6 +272,8 @@ pub(crate) struct FileArgs {
     /// and the kernel, nor symbols beside them
     #[arg(long)]
     pub(crate) no_mapped_files: bool,
+    #[command(flatten)]
+    pub(crate) bounds: BoundArgs,
 }
 
 impl FileArgs {
@@ -361,6 +366,8 @@ pub(crate) struct TrimArgs {
     /// Replace an existing FILE; never the dump
     #[arg(long)]
     pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) bounds: BoundArgs,
 }
 
 #[derive(Debug, Args)]

@@ -9,6 +9,7 @@ use crate::errors::CliError;
 use crate::exit::Exit;
 use crate::filter;
 use crate::forms::{self, Wanted, unwritable};
+use crate::limits;
 use crate::output::Destination;
 use crate::progress::Progress;
 use crate::saved;
@@ -90,7 +91,6 @@ fn whole(
 fn triaged(args: &ReportArgs, stacks: bool) -> Result<Report, CliError> {
     let progress = Progress::of_dump(&args.dump);
     let options = Options {
-        watch: Some(progress.watch()),
         members: if args.limits.all {
             usize::MAX
         } else {
@@ -318,6 +318,7 @@ pub(crate) fn shown(path: &Path) -> String {
 fn read(path: &Path, files: &FileArgs) -> Result<Dump, CliError> {
     let options = OpenOptions {
         use_paths: !files.no_mapped_files,
+        budget: limits::budget(&files.bounds)?,
         ..OpenOptions::default()
     };
     let opened = if path == Path::new(STDIN) {

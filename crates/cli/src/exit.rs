@@ -20,6 +20,8 @@ pub(crate) enum Exit {
     Incomplete = 5,
     /// The report could not be written.
     Output = 6,
+    /// A limit ended the analysis: the report is partial, and says so.
+    Partial = 7,
     /// An error in the program itself.
     Internal = 70,
     /// Interrupted; the shell's own word for it, which it also says of a program that does not listen.

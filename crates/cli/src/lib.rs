@@ -16,6 +16,7 @@ mod folders;
 mod forms;
 mod interrupt;
 mod join;
+mod limits;
 mod new_file;
 mod observe;
 mod output;
@@ -62,10 +63,14 @@ fn run() -> Exit {
         }
     };
     log(command.verbose());
-    dispatch(&command).unwrap_or_else(|error| {
+    let exit = dispatch(&command).unwrap_or_else(|error| {
         complain(&error.render());
         error.exit
-    })
+    });
+    if let Some(note) = limits::note() {
+        complain(note);
+    }
+    limits::exit(exit)
 }
 
 fn dispatch(command: &Command) -> Result<Exit, CliError> {

@@ -3,6 +3,7 @@
 use crate::args::{Color, OutputArgs};
 use crate::errors::CliError;
 use crate::exit::Exit;
+use crate::limits;
 use crate::new_file::{self, Existing, Present};
 use anstream::{AutoStream, ColorChoice};
 use asynctriage_report::TextOptions;
@@ -182,6 +183,7 @@ fn page(text: &str, colored: bool) -> bool {
     let Ok(mut child) = pager.spawn() else {
         return false;
     };
+    limits::answered();
     if let Some(mut input) = child.stdin.take() {
         // who leaves the pager has read enough
         let _ = input.write_all(text.as_bytes());

@@ -1,11 +1,10 @@
 //! A sign of life on a terminal when the analysis takes longer than a moment.
 
-use asynctriage_triage::Watch;
+use crate::limits;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal, stderr};
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -19,7 +18,6 @@ const MIB: u64 = 1 << 20;
 /// terminal.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    phase: Arc<Mutex<String>>,
     spinner: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
@@ -35,15 +33,11 @@ impl Progress {
     }
 
     pub(crate) fn start(what: &str) -> Self {
-        let phase = Arc::new(Mutex::new("reading".to_owned()));
         if !stderr().is_terminal() {
-            return Self {
-                phase,
-                spinner: None,
-            };
+            return Self { spinner: None };
         }
         let (stop, stopped) = channel();
-        let (what, shown, begun) = (what.to_owned(), Arc::clone(&phase), Instant::now());
+        let (what, begun) = (what.to_owned(), Instant::now());
         let spinner = std::thread::spawn(move || {
             if stopped.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout) {
                 return;
@@ -54,7 +48,7 @@ impl Progress {
                 bar.set_style(style);
             }
             while stopped.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
-                let phase = shown.lock().map(|p| p.clone()).unwrap_or_default();
+                let phase = limits::phase();
                 let seconds = begun.elapsed().as_secs_f64();
                 bar.set_message(format!("{what}: {phase}  {seconds:.1} s"));
                 bar.tick();
@@ -62,19 +56,8 @@ impl Progress {
             bar.finish_and_clear();
         });
         Self {
-            phase,
             spinner: Some((stop, spinner)),
         }
-    }
-
-    /// What the analysis calls when a phase begins.
-    pub(crate) fn watch(&self) -> Watch {
-        let phase = Arc::clone(&self.phase);
-        Watch::new(move |name| {
-            if let Ok(mut phase) = phase.lock() {
-                name.clone_into(&mut phase);
-            }
-        })
     }
 }
 

@@ -4,9 +4,10 @@ use crate::args::{Form, TraceArgs};
 use crate::commands::{no_runtime, open, print};
 use crate::errors::CliError;
 use crate::exit::Exit;
+use crate::limits;
 use crate::output::Destination;
 use crate::progress::Progress;
-use asynctriage_dump::{OpenOptions, PlainFile};
+use asynctriage_dump::{Budget, OpenOptions, PlainFile};
 use asynctriage_report::{self as report, TraceRecord, TraceReport, TraceVerdict};
 use asynctriage_triage::Options;
 use asynctriage_triage::trace::{self, DumpSide, ExportFormat, TraceOptions};
@@ -26,13 +27,17 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<Exit, CliError> {
         ));
     }
     let destination = Destination::new(&args.output, &args.file)?;
-    let file = PlainFile::open(&args.file, &OpenOptions::default())
-        .map_err(|e| unreadable(args, &e.remedy(), e))?;
+    let budget = limits::budget(&args.files.bounds)?;
+    let how = OpenOptions {
+        budget: budget.clone(),
+        ..OpenOptions::default()
+    };
+    let file = PlainFile::open(&args.file, &how).map_err(|e| unreadable(args, &e.remedy(), e))?;
     if args.records {
-        return records(args, &destination, file.bytes());
+        return records(args, &destination, &budget, file.bytes());
     }
     if let Some(format) = args.export {
-        return export(args, &destination, format, file.bytes());
+        return export(args, &destination, format, &budget, file.bytes());
     }
     let timeline = args.timeline.as_deref();
     let timeline = timeline.map(|page| Destination::beside(page, &args.output, &args.file));
@@ -51,6 +56,7 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<Exit, CliError> {
         packed_fault: file
             .compression
             .is_some_and(|packed| packed.fault().is_some()),
+        budget,
     };
     let dump = args.dump.as_deref().map(|dump| dump_side(args, dump));
     let dump = dump.transpose()?;
@@ -103,9 +109,11 @@ fn export(
     args: &TraceArgs,
     destination: &Destination,
     format: ExportFormat,
+    budget: &Budget,
     file: &[u8],
 ) -> Result<Exit, CliError> {
     let options = TraceOptions {
+        budget: budget.clone(),
         markers: args.markers.clone(),
         ..TraceOptions::default()
     };
@@ -142,12 +150,17 @@ fn dump_side(args: &TraceArgs, dump: &Path) -> Result<DumpSide, CliError> {
 }
 
 /// Every record in a line.
-fn records(args: &TraceArgs, destination: &Destination, file: &[u8]) -> Result<Exit, CliError> {
+fn records(
+    args: &TraceArgs,
+    destination: &Destination,
+    budget: &Budget,
+    file: &[u8],
+) -> Result<Exit, CliError> {
     let form = args.output.form();
     let mut failed = None;
     let written = destination.write_with(|out| {
         let mut last = Ok(());
-        let read = trace::records(file, |record| {
+        let read = trace::records(file, budget, |record| {
             last = line(form, &record).and_then(|line| out.write_all(line.as_bytes()));
             if last.is_ok() {
                 ControlFlow::Continue(())

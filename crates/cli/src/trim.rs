@@ -4,6 +4,7 @@ use crate::args::TrimArgs;
 use crate::commands::no_runtime;
 use crate::errors::CliError;
 use crate::exit::Exit;
+use crate::limits;
 use crate::output::Destination;
 use crate::progress::Progress;
 use asynctriage_dump::{Dump, OpenOptions};
@@ -17,6 +18,7 @@ pub(crate) fn trim(args: &TrimArgs) -> Result<Exit, CliError> {
     let progress = Progress::start("reading the dump");
     let options = OpenOptions {
         record_pages: true,
+        budget: limits::budget(&args.bounds)?,
         ..OpenOptions::default()
     };
     let cannot = |remedy: &str| {
@@ -28,6 +30,10 @@ pub(crate) fn trim(args: &TrimArgs) -> Result<Exit, CliError> {
         TrimError::Runtime(e) => no_runtime(&dump, e),
         other => cannot("trim ELF cores and full minidumps").because(other),
     })?;
+    if !dump.budget.cuts().is_empty() {
+        return Err(cannot("give it more --max-time and --max-memory")
+            .because("the analysis was ended: what it reads is not known"));
+    }
     if let Some(difference) = trimmed.difference {
         let remedy = "pass on the whole dump, and report this line as an error of asynctriage";
         return Err(cannot(remedy).because(format!("its report would be another: {difference}")));

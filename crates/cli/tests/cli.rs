@@ -54,6 +54,27 @@ fn help() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn a_limit_ends_the_analysis_and_the_exit_status_says_so() {
+    let dump = "../../testdumps/mixed-10.0.15.dmp.gz";
+    let run = |args: &[&str]| {
+        let output = run_in(
+            Path::new(env!("CARGO_MANIFEST_DIR")),
+            &[&[dump], args].concat(),
+        );
+        (output.status.code(), shown(&output))
+    };
+    // so little that unpacking ends at once
+    let (status, said) = run(&["--max-memory", "1"]);
+    assert_eq!(status, Some(7), "{said}");
+    assert!(said.contains("note: the analysis was ended"), "{said}");
+    let (status, said) = run(&["--max-memory", "0", "--max-time", "0"]);
+    assert_eq!(status, Some(0), "{said}");
+    let (status, said) = run(&["--max-time", "soon"]);
+    assert_eq!(status, Some(2), "{said}");
+}
+
+#[test]
 fn no_argument_is_a_usage_error_with_help() {
     let output = run_in(&folder("none"), &[]);
     assert_eq!(output.status.code(), Some(2));

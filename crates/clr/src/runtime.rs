@@ -11,7 +11,7 @@ use crate::modules::ModuleCache;
 use crate::native::Native;
 use crate::types::TypeCache;
 use crate::version::{Version, VersionSource};
-use asynctriage_dump::{Addr, Arch, Dump, Memory, Os};
+use asynctriage_dump::{Addr, Arch, Budget, Dump, Memory, Os, StreamEnd};
 use rustc_hash::FxHashMap;
 use std::fmt;
 use std::sync::OnceLock;
@@ -295,6 +295,18 @@ impl<'d> Runtime<'d> {
         self.dump
     }
 
+    /// What reading the dump may take.
+    #[must_use]
+    pub fn budget(&self) -> &'d Budget {
+        &self.dump.budget
+    }
+
+    /// What was not looked at because the analysis was ended, so far.
+    #[must_use]
+    pub fn cut_gaps(&self) -> Vec<Gap> {
+        self.budget().cuts().into_iter().map(Gap::of_cut).collect()
+    }
+
     /// The layouts in use.
     #[must_use]
     pub fn layout(&self) -> &Layout {
@@ -311,14 +323,19 @@ impl<'d> Runtime<'d> {
 /// What a packed file's own checks say against it.
 fn packing(dump: &Dump) -> Option<Gap> {
     let packed = dump.compression?;
-    Some(Gap {
-        section: "dump",
-        place: format!("the {} file", packed.format),
-        why: packed.fault()?.into(),
-        remedy: format!(
+    let why = packed.fault()?.into();
+    let remedy = match packed.end {
+        StreamEnd::Ended => "give it more time, or unpack the file first".into(),
+        _ => format!(
             "test it with `{}` where it was packed, and copy it again; whatever is read from it may be wrong",
             packed.tester()
         ),
+    };
+    Some(Gap {
+        section: "dump",
+        place: format!("the {} file", packed.format),
+        why,
+        remedy,
     })
 }
 

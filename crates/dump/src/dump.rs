@@ -8,7 +8,7 @@ use crate::elf::{Core, Notes, Segments, note_ranges};
 use crate::sniff::{self, Looks};
 use crate::under::Completion;
 use crate::{
-    Addr, AddressSpace, Arch, Container, Contradictions, DumpKind, Memory, OpenError, Os,
+    Addr, AddressSpace, Arch, Budget, Container, Contradictions, DumpKind, Memory, OpenError, Os,
     Registers, Target, kind, minidump,
 };
 
@@ -46,6 +46,8 @@ pub struct Dump {
     /// The bits of a return address that are the address. On arm64, code that is compiled with pointer authentication
     /// (the C libraries of current distributions) keeps a signature above them in the link register and on the stack.
     pub code_mask: u64,
+    /// What reading it may take.
+    pub budget: Budget,
     /// See [`OpenOptions::use_paths`].
     use_paths: bool,
 }
@@ -59,15 +61,18 @@ pub struct OpenOptions {
     pub record_pages: bool,
     /// Whether files of this machine may be opened because the dump names their paths; see [`Dump::host_path`].
     pub use_paths: bool,
+    /// What reading the file may take, from unpacking it on.
+    pub budget: Budget,
 }
 
 impl Default for OpenOptions {
-    /// 8 GiB, no record, paths are used.
+    /// 8 GiB, no record, paths are used, no end.
     fn default() -> Self {
         Self {
             max_decompressed: 8 << 30,
             record_pages: false,
             use_paths: true,
+            budget: Budget::new(),
         }
     }
 }
@@ -318,6 +323,7 @@ impl Dump {
             compression,
             file_len,
             completion: Completion::default(),
+            budget: options.budget.of_another_file(),
             use_paths: options.use_paths,
         })
     }
@@ -351,6 +357,7 @@ impl Dump {
             compression,
             file_len,
             completion: Completion::default(),
+            budget: options.budget.of_another_file(),
             use_paths: options.use_paths,
         })
     }

@@ -33,6 +33,7 @@
 
 mod addr;
 mod backing;
+mod budget;
 mod bytes;
 mod compress;
 mod dump;
@@ -58,6 +59,7 @@ mod trim;
 mod under;
 
 pub use addr::Addr;
+pub use budget::{Budget, Cut, Ended};
 pub use compress::{Compression, CompressionFormat, StreamEnd};
 pub use dump::{
     BrokenNotes, Dump, ExceptionFacts, ImageStamp, MappedFile, OpenOptions, ProcessFacts,

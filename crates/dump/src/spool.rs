@@ -42,7 +42,8 @@ impl Dump {
         loop {
             let got = fill(&mut from, &mut block).map_err(OpenError::Stream)?;
             spool.add(block.get(..got).unwrap_or_default())?;
-            if got < block.len() {
+            let is_ended = || options.budget.leaves("blocks of the stream", || None);
+            if got < block.len() || is_ended() {
                 return Self::from_backing(spool.finish()?, options);
             }
         }

@@ -32,7 +32,7 @@ pub mod views;
 mod waitfor;
 mod words;
 
-pub use options::{Options, Values, Watch};
+pub use options::{Options, Values};
 pub use paths::{Analysis, Dispatcher, DispatcherFamily, DispatcherFrame};
 pub use summary::analyse;
 

@@ -2,7 +2,6 @@
 
 use asynctriage_clr::PointLists;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// How much of what is known goes into the report.
 #[derive(Clone, Debug)]
@@ -23,30 +22,6 @@ pub struct Options {
     pub values: Values,
     /// The native frames below the managed ones of each thread.
     pub native: bool,
-    /// Who is told when a phase of the analysis begins.
-    pub watch: Option<Watch>,
-}
-
-/// Somebody who is told the name of each phase when it begins: for a sign of life on a terminal.
-#[derive(Clone)]
-pub struct Watch(Arc<dyn Fn(&str) + Send + Sync>);
-
-impl Watch {
-    /// Calls a function.
-    #[must_use]
-    pub fn new(told: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(told))
-    }
-
-    pub(crate) fn tell(&self, phase: &str) {
-        (self.0)(phase);
-    }
-}
-
-impl std::fmt::Debug for Watch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Watch")
-    }
 }
 
 impl Default for Options {
@@ -60,7 +35,6 @@ impl Default for Options {
             locals: false,
             values: Values::Hidden,
             native: false,
-            watch: None,
         }
     }
 }

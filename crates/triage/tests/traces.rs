@@ -30,7 +30,7 @@ fn everything() -> TraceOptions {
 
 fn rows(file: &[u8]) -> Vec<TraceRecord> {
     let mut rows = Vec::new();
-    records(file, |row| {
+    records(file, &asynctriage_dump::Budget::new(), |row| {
         rows.push(row);
         ControlFlow::Continue(())
     })

@@ -36,7 +36,11 @@ impl Heap {
         };
         let chunks = self.chunks();
         let found = chunks.par_iter().flat_map_iter(|(segment, first)| {
-            let objects = self.objects_in_words(*segment, *first, CHUNK);
+            let is_over = rt
+                .budget()
+                .leaves("parts of the heap, searched by type", || Some(1));
+            let words = if is_over { 0 } else { CHUNK };
+            let objects = self.objects_in_words(*segment, *first, words);
             objects.filter(&is_wanted)
         });
         let mut out: Vec<Addr> = found.collect();

@@ -7,7 +7,7 @@ use super::index::{GRANULE, Heap};
 use super::references::Scan;
 use crate::roots::Roots;
 use crate::runtime::Runtime;
-use asynctriage_dump::Addr;
+use asynctriage_dump::{Addr, Budget};
 use rayon::Scope;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -18,6 +18,8 @@ const BATCH: usize = 16;
 const SHARE_ABOVE: usize = 4096;
 /// Objects between two looks at whether everything wanted has been found.
 const CHECK_EVERY: u64 = 1 << 18;
+/// What is left when marking ends early.
+const LEFT: &str = "references that the roots lead to";
 /// Looks at dependent handles, in rounds: those whose key was reached keep their value alive, which may reach the keys of
 /// others. What is left then counts as alive.
 const MAX_LOOKS: usize = 1 << 27;
@@ -26,7 +28,8 @@ impl Runtime<'_> {
     /// Those of `wanted` that the roots reach, directly or through other objects.
     ///
     /// Words that are no object are ignored, so stacks may be given as they are; a pointer into the middle of an object
-    /// keeps it alive. Ends as soon as all wanted objects are found: a heap without dead ones is rarely marked whole.
+    /// keeps it alive. Ends as soon as all wanted objects are found: a heap without dead ones is rarely marked whole. All
+    /// of them when the analysis was ended meanwhile: that something is not reached is then not known.
     #[must_use]
     pub fn reached(
         &self,
@@ -49,11 +52,11 @@ impl Runtime<'_> {
     ) -> FxHashSet<Addr> {
         let wanted: Vec<Addr> = wanted.into_iter().filter(|w| heap.is_object(*w)).collect();
         let marker = Marker::run(self, heap, roots, barred, &wanted);
-        wanted
-            .iter()
-            .copied()
-            .filter(|w| marker.is_marked(*w))
-            .collect()
+        let all = wanted.iter().copied();
+        if marker.is_cut() {
+            return all.collect();
+        }
+        all.filter(|w| marker.is_marked(*w)).collect()
     }
 }
 
@@ -71,6 +74,8 @@ pub(super) struct Marker<'a, 'd> {
     /// How many of the wanted objects, from the first on, are known to be marked.
     found: AtomicUsize,
     done: AtomicBool,
+    /// Whether marking was ended early.
+    cut: AtomicBool,
     /// Stacks being worked on.
     tasks: AtomicUsize,
 }
@@ -91,6 +96,7 @@ impl<'a, 'd> Marker<'a, 'd> {
             wanted,
             found: AtomicUsize::new(0),
             done: AtomicBool::new(wanted.is_empty()),
+            cut: AtomicBool::new(false),
             tasks: AtomicUsize::new(0),
         };
         // what is marked already is not looked into
@@ -116,6 +122,15 @@ impl<'a, 'd> Marker<'a, 'd> {
         // what is never found is looked for to the end
         const NOTHING: &[Addr] = &[Addr::NULL];
         Self::run(rt, heap, roots, barred, NOTHING)
+    }
+
+    pub(super) fn budget(&self) -> &Budget {
+        self.rt.budget()
+    }
+
+    /// Whether marking was ended before it had reached everything.
+    pub(super) fn is_cut(&self) -> bool {
+        self.cut.load(Ordering::Relaxed)
     }
 
     /// Whether an object starts here that the roots did not reach.
@@ -232,6 +247,12 @@ impl<'a, 'd> Marker<'a, 'd> {
                 if self.all_found() {
                     self.done.store(true, Ordering::Relaxed);
                 }
+            }
+            if self.rt.budget().is_over() && !todo.is_empty() {
+                // what was left is counted by whoever notes it first
+                let _ = self.rt.budget().leaves(LEFT, || Some(todo.len() as u64));
+                self.cut.store(true, Ordering::Relaxed);
+                break;
             }
         }
         self.tasks.fetch_sub(1, Ordering::Relaxed);

@@ -10,6 +10,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Bytes of a segment that one task looks at.
 const CHUNK: u64 = 2 << 20;
+/// What is left when the search ends early.
+const LEFT: &str = "parts of the heap, for who refers to what";
 /// Where the whole of a chunk is not there, what is of it is read by these.
 const PAGE: u64 = 4096;
 /// Bits of the filter for one object that is looked for.
@@ -125,7 +127,7 @@ impl Runtime<'_> {
             });
         let mut references: Vec<Reference> = found.flatten_iter().collect();
         references.sort_unstable();
-        let is_cut = references.len() > limit;
+        let is_cut = references.len() > limit || self.budget().is_over();
         references.truncate(limit);
         Referrers { references, is_cut }
     }
@@ -140,6 +142,9 @@ impl Runtime<'_> {
         limit: usize,
     ) -> Vec<Reference> {
         let mut out = Vec::new();
+        if self.budget().leaves(LEFT, || Some(1)) {
+            return out;
+        }
         let mut found = |slot, target| {
             // one more than the limit tells that there are more
             if out.len() > limit {

@@ -11,6 +11,9 @@ use rustc_hash::FxHashMap;
 /// Objects whose holders are told apart; beyond, nothing is told rather than something wrong.
 pub const MAX_RETAINED: usize = 1 << 24;
 
+/// What is left when sorting ends early.
+const LEFT: &str = "objects that suspended methods keep alive";
+
 /// A reference that keeps an object alive: part of a variable, which is part of a frame, which is part of a chain. Each
 /// of them is a number that the caller gives; a variable belongs to one frame and a frame to one chain.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +52,7 @@ enum Owner {
 impl Runtime<'_> {
     /// The bytes that each holder alone keeps alive. `barred` are the objects that the holders are parts of: what the
     /// roots reach without going through them counts for nobody. `None` when more than [`MAX_RETAINED`] objects
-    /// hang on the holders.
+    /// hang on the holders, and when the analysis was ended meanwhile.
     #[must_use]
     pub fn retained(
         &self,
@@ -59,6 +62,9 @@ impl Runtime<'_> {
         held: &[Held],
     ) -> Option<Retained> {
         let marker = Marker::everything(self, heap, roots, barred);
+        if marker.is_cut() {
+            return None;
+        }
         let mut sorter = Sorter {
             marker,
             parents: Parents::of(held),
@@ -151,7 +157,8 @@ impl Sorter<'_, '_> {
             for target in found.drain(..) {
                 self.give(target, owner);
             }
-            if self.owners.len() > MAX_RETAINED {
+            let budget = self.marker.budget();
+            if self.owners.len() > MAX_RETAINED || budget.leaves(LEFT, || None) {
                 return None;
             }
         }

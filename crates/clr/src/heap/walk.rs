@@ -27,6 +27,13 @@ const SMALL_SEGMENT: u64 = 64 << 20;
 /// The bit of the MethodTable word that the collector marks a living object with (8.0 to 11.0).
 const MARK: u8 = 1;
 
+/// Objects between two looks at whether the walk is to end.
+const LOOK_EVERY: u32 = 1 << 14;
+/// Words between two looks while objects are searched for.
+const SEARCH_LOOK: u64 = 1 << 16;
+/// What is left when the walk ends early.
+const LEFT: &str = "bytes of heap segments";
+
 /// Types remembered by the hot loop.
 const RECENT: usize = 256;
 
@@ -227,6 +234,10 @@ impl Walker<'_, '_> {
         let mut starts = Bits::for_bytes(if readable == 0 { 0 } else { believed });
         let mut at = segment.start;
         while at < segment.end {
+            let left = || segment.end.since(at);
+            if self.rt.budget().leaves(LEFT, left) {
+                break;
+            }
             let run = self
                 .rt
                 .memory
@@ -264,7 +275,15 @@ impl Walker<'_, '_> {
         // types alternate, so the last one alone is rarely the next one
         let mut recent = [None::<Shape>; RECENT];
         let mut context = self.next_context(at);
+        let mut before_look = LOOK_EVERY;
         loop {
+            before_look = before_look.wrapping_sub(1);
+            if before_look == 0 {
+                if self.rt.budget().is_over() {
+                    return Stop::Ran(at);
+                }
+                before_look = LOOK_EVERY;
+            }
             if let Some((pointer, limit)) = context
                 && at >= pointer
             {
@@ -401,6 +420,9 @@ impl Walker<'_, '_> {
                 break;
             }
             at = at + 8;
+            if (at.0 >> 3) & (SEARCH_LOOK - 1) == 0 && self.rt.budget().is_over() {
+                break;
+            }
         }
         if self.tally.bad.len() < MAX_BAD {
             let skipped = at.min(segment.end).since(bad).unwrap_or(0);

@@ -33,6 +33,8 @@ pub enum StreamEnd {
     Trailing,
     /// The stream turns into something that cannot be unpacked.
     Damaged,
+    /// Unpacking was ended; see [`Budget`](crate::Budget).
+    Ended,
 }
 
 /// The file was compressed.
@@ -65,6 +67,7 @@ impl Compression {
             StreamEnd::Damaged => {
                 Some("the packed file is damaged: what follows cannot be unpacked")
             }
+            StreamEnd::Ended => Some("unpacking was ended before the file's end"),
         }
     }
 
@@ -125,23 +128,29 @@ pub(crate) fn unpack(
         CompressionFormat::Gzip => Box::new(gzip::GzipMembers::new(input)),
         CompressionFormat::Zstd => Box::new(zstd::ZstdFrames::new(input)),
     };
-    let unpacked = drain(format, &mut *from, content, options.max_decompressed)?;
+    let (unpacked, is_whole) = drain(format, &mut *from, content, options)?;
     Ok((
         unpacked,
         Compression {
             format,
             compressed_len: input.len() as u64,
-            end: from.end(),
+            end: if is_whole {
+                from.end()
+            } else {
+                StreamEnd::Ended
+            },
         },
     ))
 }
 
+/// What was unpacked, and whether that is all.
 fn drain(
     format: CompressionFormat,
     from: &mut dyn Unpack,
     content: Content,
-    max: u64,
-) -> Result<Backing, OpenError> {
+    options: &OpenOptions,
+) -> Result<(Backing, bool), OpenError> {
+    let max = options.max_decompressed;
     let folder = std::env::temp_dir();
     let mut block = vec![0; BLOCK];
     let mut got = fill(from, &mut block);
@@ -165,7 +174,10 @@ fn drain(
             return Err(OpenError::TooLarge { limit: max });
         }
         if got.len() < BLOCK {
-            return spool.finish();
+            return Ok((spool.finish()?, true));
+        }
+        if options.budget.leaves("blocks of the packed file", || None) {
+            return Ok((spool.finish()?, false));
         }
         got = fill(from, &mut block);
     }
@@ -218,6 +230,19 @@ mod tests {
             assert!(matches!(bytes, Backing::Mapped(_)));
             assert_eq!((&bytes[..], end), (&text()[..], StreamEnd::Complete));
         }
+    }
+
+    #[test]
+    fn unpacking_may_be_ended() {
+        let options = OpenOptions::default();
+        options.budget.end_for_good(crate::Ended::Time);
+        for packed in [gzip(&text()), zstd(&text())] {
+            let format = detect(&packed).unwrap();
+            let (bytes, compression) = unpack(format, &packed, Content::Any, &options).unwrap();
+            assert_eq!(compression.end, StreamEnd::Ended);
+            assert_eq!(bytes[..], text()[..BLOCK]);
+        }
+        assert!(options.budget.is_cut());
     }
 
     #[test]

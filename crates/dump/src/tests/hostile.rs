@@ -46,6 +46,7 @@ fn exercise(bytes: Vec<u8>) {
         max_decompressed: 1 << 20,
         record_pages: true,
         use_paths: false,
+        ..OpenOptions::default()
     };
     let Ok(dump) = Dump::from_bytes_with(bytes, &options) else {
         return;

@@ -307,11 +307,13 @@ fn a_file_that_ends_before_its_memory_is_said_to_be_cut() {
     }
 }
 
-const RECORD: OpenOptions = OpenOptions {
-    max_decompressed: 1 << 30,
-    record_pages: true,
-    use_paths: false,
-};
+fn record() -> OpenOptions {
+    OpenOptions {
+        record_pages: true,
+        use_paths: false,
+        ..OpenOptions::default()
+    }
+}
 
 #[test]
 fn a_trimmed_full_minidump_holds_what_was_read() {
@@ -320,7 +322,7 @@ fn a_trimmed_full_minidump_holds_what_was_read() {
     let file = File::windows(FULL)
         .info(&[(0x1_0000, 0x4000, 0x1000, 0x04)])
         .memory64(&[(0x1_0000, &low), (0x9_0000, &high)]);
-    let dump = Dump::from_bytes_with(file.build(), &RECORD).unwrap();
+    let dump = Dump::from_bytes_with(file.build(), &record()).unwrap();
     for addr in [0x1_2040, 0x9_0000] {
         assert!(dump.memory.slice(Addr(addr), 8).is_some());
     }
@@ -344,7 +346,7 @@ fn a_trimmed_full_minidump_holds_what_was_read() {
 #[test]
 fn other_minidumps_cannot_be_trimmed() {
     let file = File::windows(HEAP).memory(&[(0x1000, &[0; 8])]);
-    let dump = Dump::from_bytes_with(file.build(), &RECORD).unwrap();
+    let dump = Dump::from_bytes_with(file.build(), &record()).unwrap();
     assert!(matches!(
         trim(&dump, &mut Vec::new()),
         Err(TrimError::NoList)

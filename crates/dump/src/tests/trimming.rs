@@ -1,11 +1,13 @@
 use crate::testkit::*;
 use crate::*;
 
-const RECORD: OpenOptions = OpenOptions {
-    max_decompressed: 1 << 30,
-    record_pages: true,
-    use_paths: false,
-};
+fn record() -> OpenOptions {
+    OpenOptions {
+        record_pages: true,
+        use_paths: false,
+        ..OpenOptions::default()
+    }
+}
 
 /// 16 pages at 0x1_0000, the n-th filled with n + 1, then a hole, then the same pages at 0x9_0000 with 0x80 added.
 fn core() -> CoreFile {
@@ -45,7 +47,7 @@ fn nothing_is_recorded_unless_asked_for() {
 
 #[test]
 fn reads_mark_the_pages_of_the_file() {
-    let dump = Dump::from_bytes_with(core().build(), &RECORD).unwrap();
+    let dump = Dump::from_bytes_with(core().build(), &record()).unwrap();
     assert_eq!(dump.memory.touched(), []);
     assert!(dump.memory.slice(Addr(0x1_0FFF), 2).is_some());
     assert!(dump.memory.read_into(Addr(0x1_5000), &mut [0; 8]));
@@ -57,7 +59,7 @@ fn reads_mark_the_pages_of_the_file() {
 
 #[test]
 fn a_trimmed_dump_holds_what_was_read_and_lists_the_rest() {
-    let dump = Dump::from_bytes_with(core().build(), &RECORD).unwrap();
+    let dump = Dump::from_bytes_with(core().build(), &record()).unwrap();
     for addr in [0x1_3000, 0x1_4008, 0x9_F000] {
         assert!(dump.memory.slice(Addr(addr), 8).is_some());
     }
@@ -87,7 +89,7 @@ fn a_trimmed_dump_holds_what_was_read_and_lists_the_rest() {
 fn what_the_old_file_lacked_is_still_lacking() {
     let mut file = core().build();
     file.truncate(file.len() - 0x1800);
-    let dump = Dump::from_bytes_with(file, &RECORD).unwrap();
+    let dump = Dump::from_bytes_with(file, &record()).unwrap();
     assert!(dump.memory.slice(Addr(0x9_E000), 8).is_some());
     let small = trimmed(&dump);
     assert_eq!(small.truncated, dump.truncated);
@@ -103,7 +105,7 @@ fn every_second_page() {
         .collect();
     let dump = Dump::from_bytes_with(
         CoreFile::new().segment(0x10_0000, &bytes, RW).build(),
-        &RECORD,
+        &record(),
     )
     .unwrap();
     for page in (0..40_000).step_by(2) {
@@ -123,7 +125,7 @@ fn more_parts_than_the_header_can_count() {
     let core = (0..66_000_u64).fold(CoreFile::new(), |core, i| {
         core.segment(0x1_0000 + 32 * i, &i.to_le_bytes(), RW)
     });
-    let dump = Dump::from_bytes_with(core.build(), &RECORD).unwrap();
+    let dump = Dump::from_bytes_with(core.build(), &record()).unwrap();
     let memory: &dyn Memory = &dump.memory;
     assert_eq!(memory.u64(Addr(0x1_0000 + 32 * 65_999)), Some(65_999));
     let small = trimmed(&dump);
@@ -135,7 +137,7 @@ fn more_parts_than_the_header_can_count() {
 
 #[test]
 fn an_untouched_dump_cannot_be_opened_again_for_lack_of_memory() {
-    let dump = Dump::from_bytes_with(core().build(), &RECORD).unwrap();
+    let dump = Dump::from_bytes_with(core().build(), &record()).unwrap();
     let mut out = Vec::new();
     trim(&dump, &mut out).unwrap();
     assert!(matches!(

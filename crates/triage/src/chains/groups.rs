@@ -71,6 +71,8 @@ pub(crate) struct Wanted {
 impl Analysis<'_, '_> {
     /// All chains in groups, the largest first.
     pub(crate) fn groups(&self, wanted: Wanted) -> Groups {
+        let budget = self.rt.budget();
+        budget.begin("chains");
         let paths = Paths::find(&self.graph);
         let mut out = Groups {
             unlisted: paths.unlisted,
@@ -82,7 +84,7 @@ impl Analysis<'_, '_> {
             .iter()
             .flat_map(|p| [p.innermost(), p.outermost()]);
         self.find_reachable(ends.filter_map(|id| Some(self.graph.object(id)?.addr)));
-        for path in paths.paths {
+        for path in budget.each("chains", paths.paths) {
             if self.is_chain(&path) {
                 self.add_to_group(&mut groups, path, wanted);
             }

@@ -175,7 +175,8 @@ impl Analysis<'_, '_> {
             elsewhere: Elsewhere::default(),
             web: Web::find(self, &objects),
         };
-        for target in targets {
+        let awaited = "awaited objects, for who completes them";
+        for target in self.rt.budget().each(awaited, targets) {
             out.by_object
                 .insert(target.object, search.completers(target));
         }

@@ -168,7 +168,12 @@ impl Web {
     fn add_stacks(&mut self, analysis: &Analysis<'_, '_>, targets: &[Addr]) {
         let holders = self.up.values().flatten().map(|r| r.holder);
         let known: FxHashSet<Addr> = holders.chain(targets.iter().copied()).collect();
-        for (index, thread) in analysis.threads.all.iter().enumerate() {
+        let threads = analysis.threads.all.iter().enumerate();
+        for (index, thread) in analysis
+            .rt
+            .budget()
+            .each("stacks, for what they hold", threads)
+        {
             for (slot, word) in analysis.rt.stack_words(thread) {
                 if known.contains(&word) {
                     self.stacks.entry(word).or_default().push((index, slot));

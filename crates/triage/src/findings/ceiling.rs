@@ -22,6 +22,10 @@ pub(super) fn lower(analysis: &Analysis<'_, '_>, findings: &mut Vec<Finding>) ->
         findings.retain(|f| !BY_SINGLE_WORDS.contains(&f.kind));
     }
     let removed = before > findings.len();
+    if !analysis.rt.budget().cuts().is_empty() {
+        // who completes it may be among what was not looked at; the gap of that says so
+        findings.retain(|f| f.kind != FindingKind::NeverCompletes);
+    }
     let ceilings = analysis.ceilings();
     for finding in findings {
         for (ceiling, why) in &ceilings {

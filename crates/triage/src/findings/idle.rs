@@ -59,6 +59,7 @@ fn is_whole(facts: Facts<'_, '_, '_>) -> bool {
         && known.all(|g| !matches!(g.section, "chains" | "heap" | "dump"))
         && facts.a.threads.gaps.is_empty()
         && rt.module_gaps().is_empty()
+        && rt.cut_gaps().is_empty()
 }
 
 /// Whether a chain waits for work rather than for an answer.

@@ -59,7 +59,8 @@ pub(crate) fn all(facts: Facts<'_, '_, '_>) -> (Vec<Finding>, Option<Gap>) {
         tasks::find,
         memory::find,
     ];
-    let mut found: Vec<Finding> = families.iter().flat_map(|family| family(facts)).collect();
+    let families = facts.a.rt.budget().each("kinds of findings", families);
+    let mut found: Vec<Finding> = families.flat_map(|family| family(facts)).collect();
     let idle = idle::find(facts, &found);
     found.extend(idle);
     quieten(&mut found);

@@ -173,9 +173,9 @@ impl<'r, 'd> Analysis<'r, 'd> {
     }
 
     /// Those of the objects that a root of the garbage collector reaches; all of them while objects are being moved, since
-    /// references then lead astray.
+    /// references then lead astray, and where the analysis was ended, since ways may be missing.
     pub(crate) fn reached(&self, objects: impl IntoIterator<Item = Addr>) -> FxHashSet<Addr> {
-        if self.graph.heap.shape.collection.moving {
+        if self.graph.heap.shape.collection.moving || !self.rt.budget().cuts().is_empty() {
             return objects.into_iter().collect();
         }
         self.rt.reached(&self.graph.heap, self.roots(), objects)

@@ -15,6 +15,10 @@ impl Analysis<'_, '_> {
                     .into(),
             ));
         }
+        if !self.rt.cut_gaps().is_empty() {
+            let why = "the analysis was ended before everything was looked at: what is missing could explain it otherwise";
+            all.push((Confidence::Possible, why.into()));
+        }
         let packed = self.rt.dump().compression;
         if let Some(packed) = packed.filter(|p| p.end == StreamEnd::WrongChecksum) {
             let why = packed.fault().unwrap_or_default();

@@ -131,7 +131,9 @@ impl Analysis<'_, '_> {
     /// What is missing when retained sizes were asked for and nobody could tell whose they are.
     pub(crate) fn kept_gap(&self) -> Option<Gap> {
         let moving = self.graph.heap.shape.collection.moving;
-        self.kept.get()?.is_none().then(|| Gap {
+        // what was ended is told as such
+        let is_told = !self.rt.cut_gaps().is_empty();
+        (self.kept.get()?.is_none() && !is_told).then(|| Gap {
             section: "locals",
             place: "retained sizes".into(),
             why: if moving {

@@ -37,7 +37,12 @@ impl Users {
         let graph = &analysis.graph;
         // one `this` is shared by many methods
         let mut inside: FxHashMap<Addr, Vec<Addr>> = FxHashMap::default();
-        for node in analysis.suspended_methods() {
+        let methods = analysis.suspended_methods();
+        for node in analysis
+            .rt
+            .budget()
+            .each("methods, for what they use", methods)
+        {
             out.by_method
                 .entry(analysis.frame_name(node))
                 .or_default()

@@ -29,32 +29,25 @@ const MAX_REJECTED: usize = 100;
 /// When the dump has no .NET runtime that can be read.
 pub fn analyse(dump: &Dump, options: &Options) -> Result<Report, RuntimeError> {
     let mut clock = Clock::new();
-    let begins = |phase: &str| {
-        if let Some(watch) = &options.watch {
-            watch.tell(phase);
-        }
-    };
-    begins("finding the runtime");
+    dump.budget.begin("finding the runtime");
     let rt = Runtime::open(dump)?.with_points(options.points.clone());
     clock.lap("runtime");
-    begins("walking the heap, linking what waits");
     let analysis = Analysis::new(&rt)
         .with_symbols(options.symbols.clone())
         .with_values(options.values);
     clock.lap("heap and graph");
-    begins("chains");
     let groups = analysis.groups(Wanted {
         idle_too: options.idle_too,
         members: options.members,
         locals: options.locals,
     });
     clock.lap("chains");
-    begins("completers and findings");
     let mut report = analysis.report(groups);
     if options.native {
         analysis.add_native_frames(&mut report);
         clock.lap("native frames");
     }
+    analysis.add_cuts(&mut report);
     if options.timings {
         report.timings = clock.laps;
     }
@@ -84,6 +77,23 @@ impl Clock {
     }
 }
 
+/// Paths that were counted and not listed.
+fn unlisted_gap(unlisted: u64) -> Option<ClrGap> {
+    let count = match unlisted {
+        0 => return None,
+        u64::MAX => "uncountably many".to_owned(),
+        n => n.to_string(),
+    };
+    Some(ClrGap {
+        section: "chains",
+        place: "the graph of continuations".into(),
+        why: format!(
+            "it has {count} paths more than can be listed: methods that wait for several others multiply them"
+        ),
+        remedy: "the groups shown are right, their counts are lower bounds".into(),
+    })
+}
+
 /// `server, regions` and the like.
 fn gc_kind(shape: &HeapShape) -> String {
     let kind = if shape.server {
@@ -96,7 +106,17 @@ fn gc_kind(shape: &HeapShape) -> String {
 }
 
 impl Analysis<'_, '_> {
+    /// Adds what was not looked at because the analysis was ended; to be called when all else is done.
+    pub(crate) fn add_cuts(&self, report: &mut Report) {
+        for gap in self.rt.cut_gaps() {
+            let gap = report_gap(report.gaps.len(), &gap);
+            report.gaps.push(gap);
+        }
+    }
+
     pub(crate) fn report(&self, mut groups: Groups) -> Report {
+        let budget = self.rt.budget();
+        budget.begin("who completes what is waited for");
         let mut gaps: Vec<report::Gap> = Vec::new();
         let absent = self.rt.module_gaps();
         let known = self
@@ -114,22 +134,7 @@ impl Analysis<'_, '_> {
             });
         }
         gaps.extend(self.kept_gap().map(|g| report_gap(gaps.len(), &g)));
-        if groups.unlisted > 0 {
-            gaps.push(report::Gap {
-                id: format!("G{}", gaps.len().saturating_add(1)),
-                section: "chains".into(),
-                place: "the graph of continuations".into(),
-                why: format!(
-                    "it has {} paths more than can be listed: methods that wait for several others multiply them",
-                    match groups.unlisted {
-                        u64::MAX => "uncountably many".to_owned(),
-                        n => n.to_string(),
-                    }
-                ),
-                remedy: "the groups shown are right, their counts are lower bounds".into(),
-                only_names: false,
-            });
-        }
+        gaps.extend(unlisted_gap(groups.unlisted).map(|g| report_gap(gaps.len(), &g)));
         let (rejected, rejected_by_reason, rejected_left_out) = self.rejected();
         let hang = self.hang();
         let holders = Holders::find(self, hang);
@@ -137,6 +142,7 @@ impl Analysis<'_, '_> {
         for gap in completers.gaps.iter().chain(&self.unsearched_gap()) {
             gaps.push(report_gap(gaps.len(), gap));
         }
+        budget.begin("findings");
         let users = Users::find(self);
         let deadlocks = Deadlocks::find(self, &groups, hang, holders, completers);
         let facts = findings::Facts {

@@ -190,6 +190,7 @@ impl Hang {
         let entered = RwLocks::read(stacks);
         let living = stacks.threads.all.iter().enumerate();
         let living = living.filter(|(_, t)| !t.is_dead() && !t.is_unstarted());
+        let living = rt.budget().each("threads, for what they do", living);
         let threads = living.map(|(index, t)| {
             let mut holds = held.remove(&t.managed_id).unwrap_or_default();
             holds.extend(

@@ -24,7 +24,8 @@ impl Threads {
         let (all, gap) = rt.threads();
         let mut on_stack: FxHashMap<Addr, Vec<(usize, Option<Addr>)>> = FxHashMap::default();
         let mut thin_locks = Vec::with_capacity(all.len());
-        for (index, thread) in all.iter().enumerate() {
+        let stacks = rt.budget().each("stacks, for what waits", all.iter());
+        for (index, thread) in stacks.enumerate() {
             let mut locks: Vec<Lock> = Vec::new();
             for (slot, word) in rt.stack_words(thread) {
                 if wanted.contains(&word) {

@@ -22,6 +22,7 @@ use asynctriage_async_trace::{
     AsyncTrace, Clock, Container, EVENT, Horizon, Judgement, Outer, PREVIEW_PROVIDER, PROVIDER,
     Recording, judge,
 };
+use asynctriage_dump::Budget;
 use asynctriage_nettrace::runtime::{MethodRanges, Methods};
 use asynctriage_nettrace::{Event, Header, Summary, Trace};
 use asynctriage_report as report;
@@ -43,6 +44,8 @@ pub struct TraceOptions {
     pub expect: Option<Vec<Stage>>,
     /// The file was packed, and fails the checks of its packing.
     pub packed_fault: bool,
+    /// What reading it may take.
+    pub budget: Budget,
 }
 
 impl Default for TraceOptions {
@@ -52,9 +55,13 @@ impl Default for TraceOptions {
             markers: None,
             expect: None,
             packed_fault: false,
+            budget: Budget::new(),
         }
     }
 }
+
+/// Events between two looks at whether reading is to end.
+const LOOK_EVERY: u32 = 1 << 10;
 
 /// What nobody may conclude from a recording of the async profiler.
 const DOES_NOT_SHOW: [&str; 4] = [
@@ -107,7 +114,16 @@ fn scan<'a>(
     let mut markers = markers.map(|m| m.expecting(options.expect.clone()));
     let (mut end, mut events) = (None, trace.events());
     let mut ends = session::Ends::default();
+    let mut read_on = 0_u32;
+    let mut ended_early = false;
     for event in &mut events {
+        read_on = read_on.wrapping_add(1);
+        if read_on.is_multiple_of(LOOK_EVERY)
+            && options.budget.leaves("events of the recording", || None)
+        {
+            ended_early = true;
+            break;
+        }
         end = end.max(Some(event.timestamp));
         ends.push(&event);
         let is_taken = take(&event, &mut recording)
@@ -123,6 +139,7 @@ fn scan<'a>(
         methods: methods.into_ranges(),
         bytes: trace.len(),
         packed_fault: options.packed_fault,
+        ended_early,
         end,
         ends,
         tpl: (!tpl.is_empty()).then(|| tpl.finish()),
@@ -139,6 +156,7 @@ struct Read {
     methods: MethodRanges,
     bytes: u64,
     packed_fault: bool,
+    ended_early: bool,
     /// The last event, in ticks.
     end: Option<u64>,
     /// When sessions of the process ended.
@@ -230,6 +248,7 @@ fn container(read: &Read) -> Container {
         truncated: !read.summary.end_tag(),
         damages: read.summary.damages.count,
         packed_fault: read.packed_fault,
+        ended_early: read.ended_early,
         lost: read
             .summary
             .lost

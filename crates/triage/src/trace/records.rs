@@ -3,23 +3,25 @@
 use super::TraceError;
 use asynctriage_async_trace::batch::{self, Decoded, Header, Outer, Record};
 use asynctriage_async_trace::{EVENT, FrameLists, Manifest, PROVIDER};
+use asynctriage_dump::Budget;
 use asynctriage_nettrace::Trace;
 use asynctriage_report as report;
 use std::ops::ControlFlow;
 
-/// Gives each record, in the order of the file, until told to stop; batches that are not believed give one row that says
+/// Gives each record, in the order of the file, until told to stop or the budget ends; batches that are not believed give one row that says
 /// why.
 ///
 /// # Errors
 /// As [`trace`](super::trace()).
 pub fn records(
     file: &[u8],
+    budget: &Budget,
     mut each: impl FnMut(report::TraceRecord) -> ControlFlow<()>,
 ) -> Result<(), TraceError> {
     let trace = Trace::open(file)?;
     let (mut manifest, mut frames) = (Manifest::default(), FrameLists::default());
     let mut decoded = Decoded::default();
-    for event in trace.events() {
+    for event in budget.each("records of the recording", trace.events()) {
         if !event.kind.is(PROVIDER, EVENT) {
             continue;
         }

@@ -31,7 +31,7 @@ pub fn heap(rt: &Runtime<'_>, filters: &[String], limit: usize) -> HeapReport {
         skipped_bytes: heap.skipped_bytes(),
         types: rows,
         types_left_out: left_out,
-        gaps: super::gaps(rt.gaps().iter().chain(&heap.gaps)),
+        gaps: super::gaps(rt, rt.gaps().iter().chain(&heap.gaps)),
         ..HeapReport::default()
     }
 }

@@ -20,9 +20,11 @@ pub use trimmed::{Also, TrimError, Trimmed, trim};
 pub use why::{Subject, why};
 
 use crate::summary::report_gap;
-use asynctriage_clr::Gap;
+use asynctriage_clr::{Gap, Runtime};
 use asynctriage_report as report;
 
-fn gaps<'g>(gaps: impl Iterator<Item = &'g Gap>) -> Vec<report::Gap> {
-    gaps.enumerate().map(|(i, g)| report_gap(i, g)).collect()
+/// The gaps of an answer, with what was not looked at for it: to be asked for when all else is done.
+fn gaps<'g>(rt: &Runtime<'_>, gaps: impl Iterator<Item = &'g Gap>) -> Vec<report::Gap> {
+    let all = gaps.cloned().chain(rt.cut_gaps()).enumerate();
+    all.map(|(i, g)| report_gap(i, &g)).collect()
 }

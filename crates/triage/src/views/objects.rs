@@ -26,8 +26,9 @@ pub fn objects(
     let types: Vec<_> = heap.types.iter().filter(|t| is_wanted(t.mt)).collect();
     let found = heap.addresses_of(rt, types.iter().map(|t| t.mt).collect());
     let count = found.len() as u64;
-    let rows: Vec<ObjectRow> = found
-        .take(limit)
+    let rows: Vec<ObjectRow> = rt
+        .budget()
+        .each("objects", found.take(limit))
         .map(|object| row(analysis, object, values))
         .collect();
     ObjectsReport {
@@ -36,7 +37,7 @@ pub fn objects(
         bytes: types.iter().map(|t| t.bytes).fold(0, u64::saturating_add),
         left_out: count.saturating_sub(rows.len() as u64),
         objects: rows,
-        gaps: super::gaps(rt.gaps().iter().chain(&heap.gaps)),
+        gaps: super::gaps(rt, rt.gaps().iter().chain(&heap.gaps)),
         ..ObjectsReport::default()
     }
 }
@@ -90,7 +91,8 @@ pub fn texts(analysis: &Analysis<'_, '_>, wanted: &str, limit: usize) -> Objects
     let heap = &analysis.graph.heap;
     let needle = wanted.to_lowercase();
     let (mut count, mut bytes, mut rows) = (0_u64, 0_u64, Vec::new());
-    for object in heap.addresses_of(rt, vec![rt.globals.string_mt]) {
+    let all = heap.addresses_of(rt, vec![rt.globals.string_mt]);
+    for object in rt.budget().each("texts", all) {
         let Some(text) = rt.whole_text(object) else {
             continue;
         };
@@ -118,7 +120,7 @@ pub fn texts(analysis: &Analysis<'_, '_>, wanted: &str, limit: usize) -> Objects
         bytes,
         left_out: count.saturating_sub(rows.len() as u64),
         objects: rows,
-        gaps: super::gaps(rt.gaps().iter().chain(&heap.gaps)),
+        gaps: super::gaps(rt, rt.gaps().iter().chain(&heap.gaps)),
         ..ObjectsReport::default()
     }
 }

@@ -36,7 +36,7 @@ pub fn root(analysis: &Analysis<'_, '_>, addr: Addr, limit: usize) -> Option<Roo
     let ty = rt.type_of(addr)?;
     let mut search = Search::new(analysis, addr, limit);
     search.climb();
-    let mut gaps = super::gaps(rt.gaps().iter().chain(&analysis.graph.heap.gaps));
+    let mut gaps = super::gaps(rt, rt.gaps().iter().chain(&analysis.graph.heap.gaps));
     for missing in &analysis.roots().missing {
         gaps.push(Gap {
             id: format!("G{}", gaps.len().saturating_add(1)),

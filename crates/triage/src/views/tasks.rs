@@ -33,10 +33,7 @@ pub fn tasks(analysis: &Analysis<'_, '_>, options: &TaskOptions) -> TaskReport {
         leaf: leaves.get(&id).copied(),
         ..row(analysis, id, node, graph.running.contains_key(&id))
     });
-    let mut out = TaskReport {
-        gaps: super::gaps(analysis.rt.gaps().iter().chain(&graph.gaps)),
-        ..TaskReport::default()
-    };
+    let mut out = TaskReport::default();
     for row in rows.filter(|r| matches(r, &options.filters)) {
         if out.tasks.len() < options.limit {
             out.tasks.push(row);
@@ -44,6 +41,8 @@ pub fn tasks(analysis: &Analysis<'_, '_>, options: &TaskOptions) -> TaskReport {
             out.left_out = out.left_out.saturating_add(1);
         }
     }
+    let rt = analysis.rt;
+    out.gaps = super::gaps(rt, rt.gaps().iter().chain(&graph.gaps));
     out
 }
 
@@ -53,7 +52,7 @@ fn leaves(analysis: &Analysis<'_, '_>) -> FxHashMap<NodeId, LeafKind> {
     let ends = paths.iter().flat_map(|p| [p.innermost(), p.outermost()]);
     analysis.find_reachable(ends.filter_map(|id| Some(analysis.graph.object(id)?.addr)));
     let mut out = FxHashMap::default();
-    for path in &paths {
+    for path in analysis.rt.budget().each("chains", &paths) {
         let kind = analysis.awaited(path, &analysis.shape(path)).kind();
         for node in path.frames.iter().chain([&path.leaf]) {
             out.entry(*node).or_insert(kind);

@@ -5,7 +5,7 @@
 
 use crate::holders::Who;
 use asynctriage_async_graph::NodeId;
-use asynctriage_dump::Addr;
+use asynctriage_dump::{Addr, Budget};
 use asynctriage_report::Confidence;
 use petgraph::Direction;
 use petgraph::algo::kosaraju_scc;
@@ -110,6 +110,7 @@ pub(crate) struct WaitFor {
 impl WaitFor {
     /// Follows waits from some nodes on.
     pub(crate) fn follow(
+        budget: &Budget,
         seeds: impl IntoIterator<Item = Node>,
         mut waits: impl FnMut(Node) -> Waits,
     ) -> Self {
@@ -122,6 +123,10 @@ impl WaitFor {
             }
         }
         while let Some(node) = todo.pop_front() {
+            // who is not followed can go on as far as is known
+            if budget.leaves("waits, for circles", || Some(todo.len() as u64)) {
+                break;
+            }
             let Some(from) = out.ids.get(&node).copied() else {
                 continue;
             };
@@ -257,7 +262,7 @@ mod tests {
     /// Threads by number, with what each waits for.
     fn knots(all: &[(u32, Needs, &[u32])]) -> Vec<Vec<u32>> {
         let seeds = all.iter().map(|(id, ..)| Node::Thread(*id));
-        let graph = WaitFor::follow(seeds, |node| {
+        let graph = WaitFor::follow(&Budget::new(), seeds, |node| {
             let found = all.iter().find(|(id, ..)| Node::Thread(*id) == node);
             let (_, needs, on) = found.unwrap();
             Waits {
@@ -335,7 +340,7 @@ mod tests {
     #[test]
     fn long_chains_and_circles_need_no_stack() {
         let count = 200_000_u32;
-        let graph = WaitFor::follow([Node::Thread(0)], |node| {
+        let graph = WaitFor::follow(&Budget::new(), [Node::Thread(0)], |node| {
             let Node::Thread(id) = node else {
                 return Waits::default();
             };

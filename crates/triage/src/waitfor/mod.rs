@@ -80,7 +80,7 @@ impl Deadlocks {
             .chain(cycles)
             .chain(sources)
             .collect();
-        let graph = WaitFor::follow(seeds, |node| reader.waits(node));
+        let graph = WaitFor::follow(a.rt.budget(), seeds, |node| reader.waits(node));
         let knots = graph.knots();
         Self {
             knots,

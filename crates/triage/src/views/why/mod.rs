@@ -81,7 +81,8 @@ impl<'a, 'r, 'd> Scene<'a, 'r, 'd> {
             locals: false,
         });
         let (tallies, by_wait) = (groups.tallies.clone(), groups.by_wait.clone());
-        let report = a.report(groups);
+        let mut report = a.report(groups);
+        a.add_cuts(&mut report);
         let mut through: FxHashMap<Address, Vec<usize>> = FxHashMap::default();
         let mut ending: FxHashMap<NodeId, Vec<usize>> = FxHashMap::default();
         for (index, group) in report.chains.iter().enumerate() {
