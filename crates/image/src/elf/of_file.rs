@@ -100,7 +100,7 @@ mod tests {
     fn functions_that_are_not_exported_have_names() {
         for file in [LINKED, STRIPPED] {
             let symbols = FileSymbols::read(file);
-            let name = |at| symbols.function(at).map(|(begin, name)| (begin, name));
+            let name = |at| symbols.function(at);
             assert_eq!(name(0x1ca), Some((0x1ca, "hidden".into())));
             assert_eq!(name(0x1d2), Some((0x1ce, "shop::Till::count".into())));
             assert_eq!(name(0x1d5), Some((0x1d3, "entry".into())));
