@@ -4,6 +4,9 @@ use super::page::Page;
 use super::style::Role;
 use crate::{Evidence, Finding, Report, Severity};
 
+/// Chains that a finding names; the JSON has all.
+const MAX_CHAINS: usize = 12;
+
 pub(super) fn section(page: &mut Page<'_>, report: &Report) {
     if report.findings.is_empty() {
         if !report.chains.is_empty() {
@@ -32,7 +35,14 @@ pub(super) fn one(page: &mut Page<'_>, finding: &Finding) {
     };
     let see = match finding.chains.as_slice() {
         [] => String::new(),
-        chains => format!("  see {}", chains.join(" ")),
+        chains => {
+            let shown = chains.get(..MAX_CHAINS).unwrap_or(chains);
+            let more = match chains.len().saturating_sub(shown.len()) {
+                0 => String::new(),
+                n => format!(" and {n} more"),
+            };
+            format!("  see {}{more}", shown.join(" "))
+        }
     };
     let spans = [
         page.span(role, format!("{:<8}", finding.severity)),

@@ -139,7 +139,12 @@ impl Analysis<'_, '_> {
         if let Some(number) = known.numbers.get(&key) {
             return *number;
         }
-        let name = self.step_name(step);
+        let name = match self.graph.object(step.node).map(|n| n.class) {
+            Some(Class::BlockingWait) if step.frame.is_none() => {
+                without_numbers(&self.step_name(step)).into()
+            }
+            _ => self.step_name(step),
+        };
         let place = self.step_place(step);
         let number = u32::try_from(known.sites.len()).unwrap_or(u32::MAX);
         let mut traits = Traits::of(&name, place);
@@ -176,6 +181,19 @@ impl Analysis<'_, '_> {
             _ => SiteKey::Node(step.node),
         }
     }
+}
+
+/// A thread's name without its numbers: `worker 1` and `worker 2` do the same, and are alike when they wait alike.
+fn without_numbers(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    for c in name.chars() {
+        match c {
+            '0'..='9' if out.ends_with('#') => {}
+            '0'..='9' => out.push('#'),
+            _ => out.push(c),
+        }
+    }
+    out
 }
 
 impl Known {
@@ -228,5 +246,23 @@ impl Known {
             in_library: in_library == Some(true),
             is_framework,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_numbers;
+
+    #[test]
+    fn threads_that_differ_by_number_are_called_alike() {
+        assert_eq!(without_numbers("thread 'worker 17'"), "thread 'worker #'");
+        assert_eq!(
+            without_numbers("thread 'w3-120'"),
+            without_numbers("thread 'w12-1'")
+        );
+        assert_ne!(
+            without_numbers("thread 'reader 1'"),
+            without_numbers("thread 'writer 1'")
+        );
     }
 }
