@@ -51,6 +51,7 @@ pub(crate) struct CodeCache {
     /// By method; `None` for methods without IL.
     calls: RwLock<FxHashMap<calls::Place, Option<Arc<[calls::Called]>>>>,
     inlined: RwLock<inlined::Known>,
+    bounds: RwLock<position::Known>,
     /// By module.
     pub(crate) images: RwLock<FxHashMap<Addr, Option<Arc<PeImage>>>>,
 }

@@ -8,10 +8,17 @@ use super::debug_info::{packed_bounds, readable};
 use super::range::{Code, CodeKind};
 use crate::runtime::Runtime;
 use asynctriage_dump::{Addr, Memory};
+use rustc_hash::FxHashMap;
 use std::ops::Range;
+use std::sync::Arc;
+
+/// By the begin of the code.
+pub(super) type Known = FxHashMap<Addr, Option<Arc<[Bound]>>>;
 
 /// The byte of flags, and two sizes of at most eleven nibbles each.
 const MAX_HEAD: u64 = 16;
+/// Methods whose bounds are kept.
+const MAX_KNOWN: usize = 1 << 12;
 /// What tells that nothing but the two parts follows.
 const PLAIN: u8 = 0;
 
@@ -33,13 +40,28 @@ impl Runtime<'_> {
         Some(begin..behind.min().unwrap_or(u32::MAX))
     }
 
-    fn bounds_around(&self, ip: Addr) -> Option<(u32, Vec<Bound>)> {
+    fn bounds_around(&self, ip: Addr) -> Option<(u32, Arc<[Bound]>)> {
         let code = self.code_at(ip)?;
         let native = u32::try_from(ip.since(code.start)?).ok()?;
         Some((native, self.bounds(&code)?))
     }
 
-    fn bounds(&self, code: &Code) -> Option<Vec<Bound>> {
+    /// Threads stand in the same methods again and again: each is decoded once.
+    fn bounds(&self, code: &Code) -> Option<Arc<[Bound]>> {
+        let known = &self.code.bounds;
+        if let Some(bounds) = known.read().ok().and_then(|k| k.get(&code.start).cloned()) {
+            return bounds;
+        }
+        let bounds: Option<Arc<[Bound]>> = self.read_bounds(code).map(Into::into);
+        if let Ok(mut known) = known.write()
+            && known.len() < MAX_KNOWN
+        {
+            known.insert(code.start, bounds.clone());
+        }
+        bounds
+    }
+
+    fn read_bounds(&self, code: &Code) -> Option<Vec<Bound>> {
         let (major, _) = self.layout().version();
         if major >= 11 {
             let method = self.method_of_desc(code.desc)?;
