@@ -174,6 +174,11 @@ impl Tally {
         self.due.iter().copied().max_by(f64::total_cmp)
     }
 
+    /// How many of the chains a timer ends.
+    pub(crate) fn limited(&self) -> u64 {
+        self.due.len() as u64
+    }
+
     /// Seconds until the first of them fires.
     pub(crate) fn first_due(&self) -> Option<f64> {
         self.due.iter().copied().min_by(f64::total_cmp)

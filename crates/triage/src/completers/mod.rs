@@ -29,6 +29,7 @@ use calls::{By, Calls};
 use elsewhere::Elsewhere;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
+use std::rc::Rc;
 use web::{End, Way, Ways, Web};
 
 /// Objects whose completers are looked for.
@@ -111,13 +112,20 @@ impl Completers {
     }
 }
 
+/// A group of chains that end at an object.
+struct Ending {
+    group: String,
+    /// The methods of its frames.
+    methods: Rc<[String]>,
+}
+
 /// Finds completers.
 struct Search<'a, 'r, 'd> {
     analysis: &'a Analysis<'r, 'd>,
     hang: &'a Hang,
     holders: &'a Holders,
-    /// The first group of chains that end at a node.
-    groups: FxHashMap<NodeId, String>,
+    /// The groups of chains that end at a node.
+    groups: FxHashMap<NodeId, Vec<Ending>>,
     /// The tasks that an object completes.
     tasks: FxHashMap<Addr, Vec<NodeId>>,
     calls: &'a Calls,
@@ -244,11 +252,16 @@ fn unsearched(targets: usize) -> Option<Gap> {
     })
 }
 
-fn groups_by_leaf(groups: &Groups) -> FxHashMap<NodeId, String> {
-    let mut out = FxHashMap::default();
+fn groups_by_leaf(groups: &Groups) -> FxHashMap<NodeId, Vec<Ending>> {
+    let mut out: FxHashMap<NodeId, Vec<Ending>> = FxHashMap::default();
     for (group, tally) in groups.groups.iter().zip(&groups.tallies) {
+        let methods: Rc<[String]> = group.frames.iter().map(|f| f.method.clone()).collect();
         for leaf in tally.leaves.keys() {
-            out.entry(*leaf).or_insert_with(|| group.id.clone());
+            let of_leaf = out.entry(*leaf).or_default();
+            of_leaf.push(Ending {
+                group: group.id.clone(),
+                methods: Rc::clone(&methods),
+            });
         }
     }
     out
@@ -320,7 +333,8 @@ impl Search<'_, '_, '_> {
         let at_ends = ways
             .all
             .iter()
-            .filter_map(|way| self.at_end_of(target, way, &methods));
+            .filter_map(|way| self.at_end_of(target, way, &methods))
+            .filter(|c| !self.only_waits(c, &waiting));
         for candidate in at_ends {
             let who = candidate.who;
             if who.is_none() || !candidates.iter().any(|c| c.who == who) {
@@ -388,6 +402,16 @@ impl Search<'_, '_, '_> {
         }
     }
 
+    /// Whether a thread holds an object because it waits for it, as nothing in its code completes it.
+    fn only_waits(&self, candidate: &Candidate, waiting: &FxHashSet<NodeId>) -> bool {
+        let Some(Who::Thread(id)) = candidate.who else {
+            return false;
+        };
+        let mut waits = self.hang.task_waits();
+        let is_waiting = waits.any(|(t, on)| t.thread.managed_id == id && waiting.contains(&on));
+        is_waiting && candidate.completer.confidence <= Confidence::Possible
+    }
+
     /// Everything that waits for some nodes, directly or through others.
     fn waiting_for(&self, leaves: &[NodeId]) -> FxHashSet<NodeId> {
         let mut seen = FxHashSet::default();
@@ -403,11 +427,16 @@ impl Search<'_, '_, '_> {
 
     /// The group of the chain that a method is part of, by what it waits for in the end.
     fn chain_of(&self, node: NodeId) -> Option<String> {
+        let a = self.analysis;
+        let names = || steps_of(&a.graph, node).map(|s| a.step_name(s));
         let mut seen = FxHashSet::default();
         let mut todo = vec![node];
         while let Some(id) = todo.pop().filter(|_| seen.len() < MAX_WAITERS) {
-            if let Some(group) = self.groups.get(&id) {
-                return Some(group.clone());
+            // chains of many groups may end at one object
+            let mut groups = self.groups.get(&id).into_iter().flatten();
+            let stands_in = |methods: &[String]| names().any(|n| methods.iter().any(|m| **m == *n));
+            if let Some(ending) = groups.find(|e| stands_in(&e.methods)) {
+                return Some(ending.group.clone());
             }
             let below = self.analysis.graph.awaited(id).map(|(from, _)| from);
             todo.extend(below.filter(|b| seen.insert(*b)));

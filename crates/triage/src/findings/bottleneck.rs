@@ -227,6 +227,20 @@ fn pool_text(parts: &[Part<'_>]) -> String {
     pools.next().map(text).unwrap_or_default()
 }
 
+/// When time limits end the waits, or some of them.
+fn limit_text(last: f64, parts: &[Part<'_>]) -> String {
+    let limited = parts.iter().map(|p| p.tally.limited());
+    let limited = limited.fold(0, u64::saturating_add);
+    let all = parts.iter().map(|p| p.group.count);
+    let all = all.fold(0, u64::saturating_add);
+    let within = duration(last);
+    match limited {
+        _ if limited >= all => format!("time limits end them within {within}"),
+        1 => format!("a time limit ends 1 of them within {within}"),
+        n => format!("time limits end {n} of them within {within}"),
+    }
+}
+
 /// For how long the oldest chain has waited, and when a time limit ends the last one.
 fn since(parts: &[Part<'_>]) -> String {
     let waits = parts
@@ -238,7 +252,7 @@ fn since(parts: &[Part<'_>]) -> String {
     let limit = limits
         .max_by(f64::total_cmp)
         .filter(|s| *s > 0.0)
-        .map(|s| format!("time limits end them within {}", duration(s)));
+        .map(|s| limit_text(s, parts));
     let all: Vec<String> = oldest.into_iter().chain(limit).collect();
     let mut text = all.join("; ");
     if let Some(first) = text.get_mut(..1) {

@@ -6,6 +6,8 @@ use rustc_hash::FxHashSet;
 
 /// Nodes that are looked at below one wait for the methods that it waits for.
 const MAX_BELOW: usize = 10_000;
+/// What `Task.Delay` returns, with and without a token.
+const DELAY: &str = "System.Threading.Tasks.Task+DelayPromise";
 
 impl Analysis<'_, '_> {
     /// Whether a node is a method, or several that share a task, which waits or runs.
@@ -45,7 +47,16 @@ impl Analysis<'_, '_> {
             let method = self
                 .box_method(node)
                 .filter(|_| !self.graph.machines.contains_key(&id));
-            Some(method.map_or_else(|| self.node_text(id), |m| m.to_string()))
+            Some(match method {
+                Some(method) => method.to_string(),
+                None if self.graph.completion_sources.contains_key(&node.addr) => {
+                    "a TaskCompletionSource".to_owned()
+                }
+                None => match self.node_text(id) {
+                    text if text.starts_with(DELAY) => "Task.Delay".to_owned(),
+                    text => text,
+                },
+            })
         };
         let mut names: Vec<String> = self
             .methods_below(wait)

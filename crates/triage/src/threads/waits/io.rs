@@ -143,10 +143,14 @@ impl Stacks<'_, '_> {
         };
         let end = sockets::endpoint(self.rt, at, listens)
             .filter(|e| !e.ends_with(":0"))
-            .unwrap_or_else(|| format!("an end that is not known (Socket {at})"));
+            .map(|end| format!("{what} {end}"));
+        let unknown = || match listens {
+            true => format!("the next connection of a listener (Socket {at})"),
+            false => format!("{what} an end that is not known (Socket {at})"),
+        };
         Some(ObjectWait {
             brings_work: listens,
-            ..object(at, format!("{what} {end}"), found)
+            ..object(at, end.unwrap_or_else(unknown), found)
         })
     }
 
