@@ -1,16 +1,18 @@
 //! What has to pass before a change is merged.
 
 use crate::shell::{cargo, output, run};
-use crate::{matrix, schema, targets, tidy};
+use crate::{fuzz, matrix, schema, targets, tidy};
 use anyhow::Result;
 
 pub(crate) fn all(args: &[String]) -> Result<()> {
     check(args)?;
     if output(cargo(&["nextest", "--version"])).is_ok() {
         run(cargo(&["nextest", "run", "--workspace"]))?;
-        return run(cargo(&["test", "--workspace", "--doc"]));
+        run(cargo(&["test", "--workspace", "--doc"]))?;
+    } else {
+        run(cargo(&["test", "--workspace"]))?;
     }
-    run(cargo(&["test", "--workspace"]))
+    fuzz::run(&[])
 }
 
 pub(crate) fn check(_: &[String]) -> Result<()> {

@@ -27,7 +27,7 @@ const TASKS: &[Task] = &[
     (
         "ci",
         ci::all,
-        "everything below down to `schema`, then all tests",
+        "everything below down to `schema`, then all tests, then each fuzz target for a while",
     ),
     (
         "check",
@@ -87,7 +87,7 @@ const TASKS: &[Task] = &[
     (
         "fuzz",
         fuzz::run,
-        "NAME SECONDS: run a target of crates/fuzz; without arguments list them",
+        "[NAME...] [--seconds N]: change inputs at random against what reads and shows them; --help tells the targets",
     ),
 ];
 

@@ -197,6 +197,8 @@ pub(crate) struct Builder<'r, 'd> {
     pub(crate) others: Vec<(NodeId, Addr, Addr)>,
     /// Slots that should name who is resumed, or what is awaited, and name no object.
     pub(crate) dangling: Vec<Addr>,
+    /// Slots that should name who is resumed, and name what nobody can be.
+    pub(crate) strangers: Vec<Addr>,
     /// Links to be taken out once all are known.
     pub(crate) replaced: Vec<(NodeId, NodeId)>,
 }
@@ -245,6 +247,7 @@ impl<'r, 'd> Builder<'r, 'd> {
             promises: FxHashMap::default(),
             others: Vec::new(),
             dangling: Vec::new(),
+            strangers: Vec::new(),
             replaced: Vec::new(),
         }
     }
@@ -312,6 +315,7 @@ impl<'r, 'd> Builder<'r, 'd> {
         self.prove_machines();
         self.compare_ends();
         self.out.gaps.extend(self.dangling_gap());
+        self.out.gaps.extend(self.declared_gap());
         if self.out.heap.shape.collection.moving {
             self.cut_torn_links();
         }
@@ -352,6 +356,7 @@ impl<'r, 'd> Builder<'r, 'd> {
             .and_then(|t| t.state_object(self.rt, node.addr));
         match runtime_async::decode(self.rt, node.addr, state_object) {
             TaskState::Suspended(mut operation) => {
+                self.dangling.extend(operation.breaks_at);
                 self.callees.check(self.rt, &mut operation.frames);
                 self.out.operations.insert(id, operation);
             }

@@ -36,6 +36,7 @@
 
 mod callee;
 mod class;
+mod declared;
 mod fsharp;
 mod graph;
 mod link;

@@ -3,6 +3,7 @@
 use crate::class::{Class, Combinator, Helper};
 use crate::graph::{Builder, Edge, Node, NodeId};
 use crate::resolve::{Waiter, resolve};
+use crate::running::Running;
 use crate::witness::{End, Witness};
 use asynctriage_dump::Addr;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -120,17 +121,26 @@ impl Builder<'_, '_> {
             let Some(value) = self.rt.memory().ptr(slot).and_then(Addr::non_null) else {
                 continue;
             };
-            if self.rt.type_of(value).is_none() {
-                self.dangling.push(slot);
-            }
             for waiter in resolve(self.rt, &self.out, slot, value) {
                 match waiter {
                     Waiter::Node(to, slot) if self.waits(to) => {
                         let end = End::Awaited;
                         self.add(from, to, &Claim { slot, field, end });
                     }
-                    Waiter::Node(..) => {}
-                    Waiter::Other(object) => self.others.push((from, slot, object)),
+                    Waiter::Node(to, slot) => {
+                        // whoever runs was resumed, and what resumed it has ended
+                        let runs = matches!(self.out.running.get(&to), Some(Running::Machine(_)));
+                        if runs && node.class.is_task() {
+                            self.strangers.push(slot);
+                        }
+                    }
+                    Waiter::Nothing(slot) => self.dangling.push(slot),
+                    Waiter::Other(object) => {
+                        if object == value && field == "m_continuationObject" {
+                            self.note_stranger(slot, value);
+                        }
+                        self.others.push((from, slot, object));
+                    }
                 }
             }
         }

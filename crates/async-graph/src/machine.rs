@@ -89,6 +89,8 @@ const YIELD: &str = "System.Runtime.CompilerServices.YieldAwaitable";
 /// Words of a builder among which its box stands: async void has two more in front (8.0 to 11.0), builders that wrap one of
 /// the runtime's may have more.
 const BUILDER_WORDS: u64 = 8;
+/// Awaits of one method; none has as many.
+const MAX_STATE: i32 = 1 << 20;
 /// Words of one awaiter; those of the BCL have three at most.
 const MAX_AWAITER_WORDS: u64 = 16;
 
@@ -204,7 +206,7 @@ impl<'r, 'd> Decoder<'r, 'd> {
             state
         };
         match state {
-            0.. => {
+            0..=MAX_STATE => {
                 let (awaits, chosen) = self.awaits(&place, &shape, state);
                 let is_plain = shape.is_plain(&place, &awaits);
                 BoxState::Suspended(Machine {

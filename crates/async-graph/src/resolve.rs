@@ -17,6 +17,8 @@ pub enum Waiter {
     Node(NodeId, Addr),
     /// An object of a kind that is not known to be a waiter: a delegate's closure, a library's own callback.
     Other(Addr),
+    /// A slot that names no object at all.
+    Nothing(Addr),
 }
 
 /// Follows a continuation object to the nodes that it resumes. `slot` is where `value` was found.
@@ -35,6 +37,10 @@ pub fn resolve(rt: &Runtime<'_>, graph: &AsyncGraph, slot: Addr, value: Addr) ->
         let Some(depth) = depth.checked_sub(1) else {
             continue;
         };
+        if rt.type_of(value).is_none() {
+            out.push(Waiter::Nothing(slot));
+            continue;
+        }
         match step(rt, value) {
             Step::Field(name) => {
                 let next = rt
@@ -116,7 +122,7 @@ pub fn work_item_targets(rt: &Runtime<'_>, graph: &AsyncGraph, item: Addr) -> Ve
     nodes
         .filter_map(|w| match w {
             Waiter::Node(id, _) => Some(id),
-            Waiter::Other(_) => None,
+            Waiter::Other(_) | Waiter::Nothing(_) => None,
         })
         .filter(|id| {
             graph

@@ -128,6 +128,8 @@ pub struct Operation {
     pub frames: Vec<AsyncFrame>,
     /// The context that its resumption goes to, as the innermost continuation says.
     pub goes_to: Option<PostedTo>,
+    /// Where it should go on and names no continuation.
+    pub(crate) breaks_at: Option<Addr>,
 }
 
 impl Operation {
@@ -175,9 +177,14 @@ pub(crate) fn decode(rt: &Runtime<'_>, task: Addr, state_object: Option<Addr>) -
     } else {
         rt.reference(innermost, "Next")
     };
+    let frames = frames(rt, first);
     TaskState::Suspended(Operation {
         head,
-        frames: frames(rt, first),
+        breaks_at: frames
+            .last()
+            .map_or(Some(innermost), |f| Some(f.continuation))
+            .and_then(|c| broken_next(rt, c)),
+        frames,
         goes_to: goes_to(rt, innermost),
     })
 }
@@ -191,6 +198,13 @@ pub(crate) fn frames(rt: &Runtime<'_>, innermost: Option<Addr>) -> Vec<AsyncFram
         next = rt.reference(at, "Next");
     }
     out
+}
+
+/// The `Next` of a continuation when it names something that is none.
+fn broken_next(rt: &Runtime<'_>, continuation: Addr) -> Option<Addr> {
+    let slot = rt.field_addr(continuation, "Next")?;
+    let next = rt.memory().ptr(slot)?.non_null()?;
+    (!rt.is_continuation(next)).then_some(slot)
 }
 
 /// `None` for a continuation without a method: one that only ends the chain.

@@ -8,7 +8,7 @@ use asynctriage_dump::Addr;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The remedy for all of it.
-const REMEDY: &str = "memory is damaged: take another dump, and compare";
+pub(crate) const REMEDY: &str = "memory is damaged: take another dump, and compare";
 
 impl Builder<'_, '_> {
     fn is_moving(&self) -> bool {

@@ -128,6 +128,7 @@ impl Builder<'_, '_> {
                         }
                         Waiter::Node(..) => is_lost = true,
                         Waiter::Other(object) => is_lost |= !self.out.heap.is_object(object),
+                        Waiter::Nothing(_) => is_lost = true,
                     }
                 }
                 if is_lost {

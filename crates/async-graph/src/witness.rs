@@ -138,9 +138,11 @@ impl Builder<'_, '_> {
         let machine = self.out.machines.get(&to);
         // of several awaiters one counts: where one link is confirmed, the others have to be as well
         let is_clear = |chosen: Chosen| chosen != Chosen::Unclear || self.has_confirmed(to);
-        let is_plain = machine.is_none_or(|m| m.is_plain && is_clear(m.chosen));
-        // a wrapper stands between them, or an awaiter that registers in its own way
         let value = self.rt.memory().ptr(edge.slot).unwrap_or_default();
+        // who holds a task registers with it, whoever made the awaiter
+        let registers = |is_plain| is_plain || node.class.is_task() && value == node.addr;
+        let is_plain = machine.is_none_or(|m| registers(m.is_plain) && is_clear(m.chosen));
+        // a wrapper stands between them, or an awaiter that registers in its own way
         if !is_plain || self.out.node(value).is_none() {
             return Word::None;
         }
@@ -161,7 +163,7 @@ impl Builder<'_, '_> {
                 .map(|v| resolve(self.rt, &self.out, slot, v));
             for waiter in waiters.unwrap_or_default() {
                 match waiter {
-                    Waiter::Other(_) => return Word::None,
+                    Waiter::Other(_) | Waiter::Nothing(_) => return Word::None,
                     Waiter::Node(id, _) if id == to => return Word::Same,
                     Waiter::Node(..) => {}
                 }

@@ -258,7 +258,10 @@ impl<'d> Runtime<'d> {
             modules: ModuleCache::default(),
             code: CodeCache::default(),
             points: crate::code::PointLists::default(),
-            startup_gaps: packing(dump).into_iter().chain(shape(dump)).collect(),
+            startup_gaps: [packing(dump), cut(dump), shape(dump)]
+                .into_iter()
+                .flatten()
+                .collect(),
             core_names: None,
             native: OnceLock::new(),
             snapshots: OnceLock::new(),
@@ -336,6 +339,20 @@ fn packing(dump: &Dump) -> Option<Gap> {
         place: format!("the {} file", packed.format),
         why,
         remedy,
+    })
+}
+
+/// That the file is cut.
+fn cut(dump: &Dump) -> Option<Gap> {
+    let lost = dump.truncated?;
+    Some(Gap {
+        section: "dump",
+        place: "the file".into(),
+        why: format!(
+            "it ends early: {} bytes in {} regions of memory are missing, and {} entries of the list of regions",
+            lost.missing_bytes, lost.regions, lost.lost_headers
+        ),
+        remedy: "copy it again and compare its size; if the disk filled up while it was written, take another dump".into(),
     })
 }
 

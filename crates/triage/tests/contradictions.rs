@@ -114,3 +114,53 @@ fn nothing_is_idle_in_a_file_that_contradicts_itself() {
     assert!(has_gap(&damaged, "it contradicts itself"));
     assert!(!is_idle(&damaged), "{:?}", damaged.findings);
 }
+
+#[test]
+fn an_object_of_another_class_is_told() {
+    // the object of a TaskCompletionSource's task, and the context of a method
+    assert_told(
+        "signals-10.0.15",
+        282_344,
+        0x7fff_ffff,
+        "cannot stand there",
+    );
+    let task = 0x7ff3_9d80_af38;
+    assert_told("signals-10.0.15", 280_456, task, "cannot stand there");
+    // a TaskCompletionSource is not resumed by anything
+    let source = 0x7ff3_9d80_9d48;
+    assert_told("canary-10.0.15", 277_888, source, "cannot stand there");
+}
+
+#[test]
+fn a_suspended_frame_leads_to_another_one() {
+    let nothing = 0x7ff3_ffff_ffff;
+    assert_told(
+        "web-11.0.0",
+        3_042_464,
+        nothing,
+        "what they name is no object",
+    );
+}
+
+#[test]
+fn who_runs_is_not_registered_to_be_resumed() {
+    let running = u64::from(u32::MAX) | 1 << 32;
+    assert_told(
+        "bundled-packed-8.0.30",
+        1_735_136,
+        running,
+        "cannot stand there",
+    );
+}
+
+#[test]
+fn managed_code_that_is_noted_has_a_method() {
+    // the tree of code ranges begins on this page
+    let name = "rwlock-11.0.0";
+    let damaged = report(name, 126_976, &[0xA5; 4096]);
+    assert!(
+        has_gap(&damaged, "no method is known there"),
+        "{:?}",
+        damaged.gaps
+    );
+}

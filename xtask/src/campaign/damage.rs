@@ -1,7 +1,7 @@
 //! What is done to a file.
 
-use super::random::Random;
 use super::subject::Subject;
+use asynctriage_fuzz::Random;
 use std::fmt;
 
 pub(super) const PAGE: usize = 4096;
@@ -179,7 +179,7 @@ fn note(subject: &Subject, random: &mut Random, change: &mut Change) {
     };
     let at = note.start + (random.index(note.len().clamp(4, 1 << 16)) & !3);
     let number = match random.index(4) {
-        0 => random.next(),
+        0 => random.word(),
         _ => random.of(&EXTREME),
     };
     let many = random.of(&[1, 4, 8]);

@@ -4,16 +4,15 @@
 //! visible as such: by a gap, a flag, a lower confidence or an object that was not believed.
 
 mod damage;
-mod figures;
+pub(crate) mod figures;
 mod image;
 mod judge;
-mod random;
 mod subject;
 
 use crate::shell::{cargo, root, run as show};
 use anyhow::{Context, Result, bail};
+use asynctriage_fuzz::Random;
 use judge::Verdict;
-use random::Random;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use subject::Subject;

@@ -44,9 +44,25 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "fuzz",
+        &[
+            "dump",
+            "dump-synth",
+            "image",
+            "metadata",
+            "report",
+            "pages",
+            "clr",
+            "async-graph",
+            "nettrace",
+            "async-trace",
+            "triage",
+        ],
+    ),
+    (
         "xtask",
         &[
-            "dump", "image", "metadata", "report", "clr", "triage", "cli",
+            "dump", "image", "metadata", "report", "clr", "triage", "cli", "fuzz",
         ],
     ),
 ];

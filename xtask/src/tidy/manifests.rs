@@ -2,17 +2,12 @@
 
 use super::tree::{File, Tree};
 
-/// Outside the workspace, so it cannot inherit from it.
-const OUTSIDE: &str = "fuzz";
 /// The one crate that maps files.
 const MAPPING: (&str, &str) = ("memmap2", "dump");
 
 pub(super) fn check(tree: &Tree) -> Vec<String> {
     let manifests = tree.0.iter().filter(|f| f.path.ends_with("/Cargo.toml"));
-    manifests
-        .filter(|f| f.crate_folder() != Some(OUTSIDE))
-        .flat_map(manifest)
-        .collect()
+    manifests.flat_map(manifest).collect()
 }
 
 fn manifest(file: &File) -> Vec<String> {
@@ -58,11 +53,7 @@ mod tests {
     #[test]
     fn versions_live_in_the_workspace_only() {
         let text = "[package]\nname = \"x\"\n[dependencies]\n# c\na.workspace = true\nb = { workspace = true }\nc = \"1\"\n[features]\nd = []\n[dev-dependencies]\ne = { path = \"..\" }\n";
-        let found = check(&tree([
-            ("crates/x/Cargo.toml", text),
-            ("Cargo.toml", text),
-            ("crates/fuzz/Cargo.toml", text),
-        ]));
+        let found = check(&tree([("crates/x/Cargo.toml", text), ("Cargo.toml", text)]));
         assert_eq!(
             found,
             [

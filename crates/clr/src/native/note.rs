@@ -88,6 +88,21 @@ impl Runtime<'_> {
         None
     }
 
+    /// A call out of managed code that two words of a note agree on, where no method is known.
+    pub(crate) fn call_from_nowhere(&self, thread: &Thread) -> Option<Addr> {
+        const NEAR: u64 = 64;
+        let (start, end) = thread.stack?;
+        let (m, o) = (self.memory, &self.offsets.inlined_call);
+        let place = |note: &Addr| {
+            let near = m.ptr(*note + o.return_address)?.non_null()?;
+            let slot = m.ptr(*note + o.call_site)?.back(8);
+            let returns = m.ptr(slot)?.since(near)?;
+            let is_call = returns < NEAR && start <= slot && slot < *note;
+            (is_call && self.code_at(near).is_none()).then_some(near)
+        };
+        self.notes(thread, end).iter().find_map(place)
+    }
+
     fn call_of(&self, note: Addr, near: Addr, start: Addr) -> Option<Note> {
         let (m, o) = (self.memory, &self.offsets.inlined_call);
         let slot = m.ptr(note + o.call_site)?.back(8);

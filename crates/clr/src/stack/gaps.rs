@@ -4,6 +4,7 @@ use super::StackBreak;
 use crate::gap::Gap;
 use crate::runtime::Runtime;
 use crate::threads::Thread;
+use asynctriage_dump::Addr;
 use asynctriage_image::unwind::Break;
 use std::collections::BTreeMap;
 
@@ -22,8 +23,10 @@ impl Runtime<'_> {
         let living: Vec<&Thread> = threads.iter().filter(living).collect();
         let notes = self.notes_gap();
         let registers = self.registers_gap(&living);
+        let code = self.code_gap(&living);
         let breaks = self.break_gaps(&living);
-        notes.into_iter().chain(registers).chain(breaks).collect()
+        let first = [notes, registers, code].into_iter().flatten();
+        first.chain(breaks).collect()
     }
 
     fn notes_gap(&self) -> Option<Gap> {
@@ -79,6 +82,27 @@ impl Runtime<'_> {
             ),
             remedy: "the notes of the threads are lost or damaged: compare the file with the original, or take another dump"
                 .into(),
+        })
+    }
+
+    fn code_gap(&self, living: &[&Thread]) -> Option<Gap> {
+        let calls = living
+            .iter()
+            .filter_map(|t| Some((t.os_id, self.call_from_nowhere(t)?)));
+        let calls: Vec<(u32, Addr)> = calls.collect();
+        let (first, at) = calls.first()?;
+        Some(Gap {
+            section: "threads",
+            place: match calls.len() {
+                1 => format!("the stack of thread {first}"),
+                n => format!("the stacks of {n} threads, such as that of {first}"),
+            },
+            why: format!(
+                "the runtime notes a call out of managed code at {at}, and no method is known there: managed frames are missing"
+            ),
+            remedy:
+                "the tables of compiled code are damaged, or not in the dump: take another dump"
+                    .into(),
         })
     }
 

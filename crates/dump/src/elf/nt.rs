@@ -11,6 +11,9 @@ const PATH_MAX: usize = 4096;
 /// Most entries of NT_FILE that are kept: 16 times the kernel's default limit of mappings.
 const MAX_FILES: u64 = 1 << 20;
 
+/// Bytes of a file; no system maps larger ones.
+const MAX_FILE: u64 = 1 << 48;
+
 /// Types of notes that systems write under the name CORE: threads' registers of both kinds, the process, the platform,
 /// the auxiliary vector, signals, mapped files; gdb has a few of its own.
 pub(super) const KINDS: [u32; 11] = [1, 2, 3, 4, 5, 6, 10, 13, 20, 0x5349_4749, 0x4649_4C45];
@@ -129,7 +132,9 @@ pub(super) fn files(desc: &[u8]) -> (Vec<MappedFile>, usize) {
         .min(entries.len());
     let names = table.get(count.saturating_mul(24)..).unwrap_or_default();
     // each name ends with a zero
-    let named = names.split(|b| *b == 0).filter(|n| !n.is_empty()).count();
+    let all = names.split(|b| *b == 0);
+    let named = all.clone().filter(|n| !n.is_empty()).count();
+    let empty = all.take(count).filter(|n| n.is_empty()).count();
     let names = names.split(|b| *b == 0);
     let entries = entries.iter().take(count);
     let files: Vec<MappedFile> = entries
@@ -137,19 +142,21 @@ pub(super) fn files(desc: &[u8]) -> (Vec<MappedFile>, usize) {
         .filter_map(|(entry, name)| file(entry, name, unit))
         .collect();
     let listed = usize::try_from(listed).unwrap_or(usize::MAX);
-    let broken = listed.abs_diff(named).max(disordered(&files));
+    let broken = listed.abs_diff(named).max(empty).max(disordered(&files));
     (files, broken)
 }
 
-/// Entries that end before they begin, and such as stand below the one before.
+/// Entries that end before they begin, such as stand below the end of the one before, and parts of files that are larger
+/// than any.
 fn disordered(files: &[MappedFile]) -> usize {
     let mut last = Addr::NULL;
     let mut count = 0_usize;
     for file in files {
-        if file.start < last || file.end <= file.start {
+        let is_large = file.file_offset > MAX_FILE;
+        if file.start < last || file.end <= file.start || is_large {
             count = count.saturating_add(1);
         }
-        last = file.start;
+        last = file.end;
     }
     count
 }

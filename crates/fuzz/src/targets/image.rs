@@ -1,17 +1,15 @@
 //! Images of arbitrary bytes, with a hole in the middle of what is mapped.
-#![no_main]
 
 use asynctriage_dump::{Addr, AddressSpace, Memory, X64Registers};
 use asynctriage_image::elf::ElfImage;
 use asynctriage_image::pe::{Covering, PeImage, PeLayout};
 use asynctriage_image::unwind::{Break, Rules, Unwinder, X64Frames};
 use asynctriage_image::version_text;
-use libfuzzer_sys::fuzz_target;
 
 const BASE: u64 = 0x7f00_0000_0000;
 const HOLE: u64 = 0x1000;
 
-fuzz_target!(|bytes: &[u8]| {
+pub(crate) fn run(bytes: &[u8]) {
     let (low, high) = bytes.split_at(bytes.len() / 2);
     let high_at = Addr(BASE) + low.len() as u64 + HOLE;
     let memory =
@@ -33,7 +31,7 @@ fuzz_target!(|bytes: &[u8]| {
             }
         }
     }
-});
+}
 
 /// From every function of an image outwards, over a stack in the image itself.
 fn walk(memory: &dyn Memory, image: &PeImage) {

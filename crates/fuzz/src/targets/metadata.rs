@@ -1,13 +1,11 @@
 //! Metadata of arbitrary bytes: every table is walked, every signature and attribute decoded.
-#![no_main]
 
 use asynctriage_metadata::{Metadata, MethodSig, SigType, Table, Token};
-use libfuzzer_sys::fuzz_target;
 
 /// Rows of a table that are looked at; a header may promise millions.
 const MAX_ROWS: u32 = 64;
 
-fuzz_target!(|bytes: &[u8]| {
+pub(crate) fn run(bytes: &[u8]) {
     let _ = SigType::parse(bytes);
     let _ = SigType::parse_field(bytes);
     let _ = MethodSig::parse(bytes);
@@ -58,4 +56,4 @@ fuzz_target!(|bytes: &[u8]| {
         let _ = metadata.type_spec(rid).map(|t| metadata.type_text(&t));
     }
     let _ = metadata.find_type("System", "String");
-});
+}

@@ -1,10 +1,8 @@
 //! A dump of arbitrary bytes: opened, read from, and never a panic.
-#![no_main]
 
 use asynctriage_dump::{Dump, Memory};
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| {
+pub(crate) fn run(bytes: &[u8]) {
     let Ok(dump) = Dump::from_bytes(bytes.to_vec()) else {
         return;
     };
@@ -16,4 +14,4 @@ fuzz_target!(|bytes: &[u8]| {
         }
         let _ = dump.memory.iter_pieces(start, len).take(64).count();
     }
-});
+}

@@ -1,18 +1,16 @@
 //! Portable PDBs: arbitrary bytes, and a real one with bytes changed.
-#![no_main]
 
+use crate::seeds::SYMBOLS;
 use asynctriage_metadata::pdb::{PortablePdb, unpack_embedded};
-use libfuzzer_sys::fuzz_target;
 
-const REAL: &[u8] = include_bytes!("../../../testdumps/WebIncident.pdb");
 /// Methods and source files that are looked at; a header may promise millions.
 const MAX_ROWS: u32 = 64;
 
-fuzz_target!(|bytes: &[u8]| {
+pub(crate) fn run(bytes: &[u8]) {
     let _ = unpack_embedded(bytes);
     read(bytes.to_vec());
     // place and value of each changed byte
-    let mut changed = REAL.to_vec();
+    let mut changed = SYMBOLS.to_vec();
     for change in bytes.chunks_exact(3) {
         let place = usize::from(u16::from_le_bytes([change[0], change[1]]));
         if let Some(byte) = changed.get_mut(place) {
@@ -20,7 +18,7 @@ fuzz_target!(|bytes: &[u8]| {
         }
     }
     read(changed);
-});
+}
 
 fn read(bytes: Vec<u8>) {
     let Ok(pdb) = PortablePdb::parse(bytes) else {

@@ -1,10 +1,9 @@
 //! Batches of arbitrary bytes: decoded, followed, judged, and never a panic; sums stay sums.
-#![no_main]
 
-use asynctriage_async_trace::{Container, Outer, Recording, Session, judge};
-use libfuzzer_sys::fuzz_target;
+use asynctriage_async_trace::{Container, EVENT, Outer, PROVIDER, Recording, Session, judge};
+use asynctriage_nettrace::Trace;
 
-fuzz_target!(|bytes: &[u8]| {
+pub(crate) fn run(bytes: &[u8]) {
     let mut recording = Recording::new();
     let (mut rest, mut offset) = (bytes, 0_u64);
     // each batch behind its length in two bytes; what the batch says of itself stays arbitrary
@@ -33,4 +32,27 @@ fuzz_target!(|bytes: &[u8]| {
     for horizon in horizons.proved.iter().chain(&horizons.likely) {
         assert!(trace.span.is_some_and(|(first, _)| horizon.time >= first));
     }
-});
+}
+
+/// Batches of real recordings.
+pub(crate) fn seeds() -> Vec<Vec<u8>> {
+    crate::seeds::recordings()
+        .iter()
+        .map(|r| batches(r))
+        .collect()
+}
+
+fn batches(recording: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let Ok(trace) = Trace::open(recording) else {
+        return out;
+    };
+    for event in trace.events() {
+        let len = u16::try_from(event.payload.len());
+        if let Some(len) = len.ok().filter(|_| event.kind.is(PROVIDER, EVENT)) {
+            out.extend(len.to_le_bytes());
+            out.extend(event.payload);
+        }
+    }
+    out
+}

@@ -1,12 +1,10 @@
 //! Traces of arbitrary bytes: every event is read, with its fields, its stack and what it says of methods and tasks.
-#![no_main]
 
 use asynctriage_nettrace::Trace;
 use asynctriage_nettrace::runtime::Methods;
 use asynctriage_nettrace::tpl::TplEvent;
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| {
+pub(crate) fn run(bytes: &[u8]) {
     let Ok(trace) = Trace::open(bytes) else {
         return;
     };
@@ -28,4 +26,4 @@ fuzz_target!(|bytes: &[u8]| {
         let _ = ranges.candidates(method.start).count();
     }
     let _ = events.summary();
-});
+}
