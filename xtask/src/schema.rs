@@ -4,13 +4,16 @@ use crate::shell::{cargo, output, root};
 use anyhow::{Context, Result, bail};
 
 /// The files, and what the example is asked for.
-pub(crate) const FILES: [(&str, &str); 6] = [
+pub(crate) const FILES: [(&str, &str); 9] = [
     ("crates/report/schema.json", "dump"),
     ("crates/report/brief-schema.json", "brief"),
     ("crates/report/observe-schema.json", "observe"),
     ("crates/report/trace-schema.json", "trace"),
     ("crates/report/services-schema.json", "services"),
     ("crates/report/diff-schema.json", "diff"),
+    ("crates/report/manifest-schema.json", "manifest"),
+    ("crates/report/claims-schema.json", "claims"),
+    ("crates/report/verify-schema.json", "verify"),
 ];
 
 pub(crate) fn run(args: &[String]) -> Result<()> {

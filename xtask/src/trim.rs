@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use asynctriage_dump::{Addr, Dump, OpenOptions};
 use asynctriage_report::json;
-use asynctriage_triage::{Analysis, Values, views};
+use asynctriage_triage::{Analysis, Options, Values, views};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
@@ -30,7 +30,11 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         ..OpenOptions::default()
     };
     let dump = Dump::open(Path::new(from), &options).with_context(|| from.clone())?;
-    let trimmed = views::trim(&dump, native, &|analysis| {
+    let wanted = Options {
+        native,
+        ..views::everything()
+    };
+    let trimmed = views::trim(&dump, &wanted, &|analysis| {
         asked.map_or(Ok(String::new()), |text| about(analysis, text))
     })?;
     let mut packer = GzEncoder::new(Vec::new(), Compression::best());

@@ -5,6 +5,7 @@ mod bounds;
 mod capture;
 mod collect;
 mod diff;
+mod export;
 mod form;
 mod join;
 mod observe;
@@ -18,6 +19,7 @@ pub(crate) use bounds::BoundArgs;
 pub(crate) use capture::{CaptureArgs, Kind as CaptureKind};
 pub(crate) use collect::{CollectArgs, EventArgs};
 pub(crate) use diff::DiffArgs;
+pub(crate) use export::{ExportArgs, VerifyArgs};
 pub(crate) use form::{DraftForm, Form, Format};
 pub(crate) use join::JoinArgs;
 pub(crate) use observe::ObserveArgs;
@@ -45,6 +47,8 @@ Examples:
   asynctriage why hang.dmp C3                  who would end the wait of a chain, and what those wait for
   asynctriage root hang.dmp 7f12000010a0       what keeps an object alive
   asynctriage postmortem hang.dmp -o pm.md     a draft in which every fact carries its source
+  asynctriage export hang.dmp -o evidence/     all of it as files, with hashes and a small dump
+  asynctriage verify evidence/                 whether they are still what the dump says
   asynctriage show hang.dmp E17                what an id of a report or draft stands for
   asynctriage join a.dmp b.dmp c.dmp           requests followed through several services
   asynctriage diff a.dmp b.dmp                 what moved in the seconds between, and what did not
@@ -58,7 +62,7 @@ Examples:
 
 Exit status:
   0    the report was written
-  1    a finding is as severe as --fail-on says, or more
+  1    a finding is as severe as --fail-on says, or more; something that verify checks does not hold
   2    the command line is wrong
   3    the input cannot be read or is not a dump
   4    the dump holds no .NET runtime that is supported
@@ -98,6 +102,10 @@ pub(crate) enum Command {
     Oom(ReportArgs),
     /// Draft a postmortem in which every fact carries the id of what proves it
     Postmortem(PostmortemArgs),
+    /// Keep a dump or recording as evidence: report, postmortem, tables, bytes behind each statement, a small dump
+    Export(ExportArgs),
+    /// Check such evidence: hash every file, make every report again
+    Verify(VerifyArgs),
     /// Write a small dump that gives the same report; it still holds texts of the process
     Trim(TrimArgs),
     /// List async methods and tasks one by one
@@ -174,7 +182,8 @@ impl Command {
             | Self::Oom(args) => return args.output.verbose,
             Self::Threads(args) => return args.report.output.verbose,
             Self::Postmortem(args) => return args.output.verbose,
-            Self::Trim(_) => return 0,
+            Self::Trim(_) | Self::Export(_) => return 0,
+            Self::Verify(args) => &args.output,
             Self::Render(args) => return args.output.verbose,
             Self::Tasks(args) => &args.output,
             Self::Heap(args) => &args.output,

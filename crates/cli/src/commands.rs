@@ -116,7 +116,7 @@ fn analysed(
     folders: &[PathBuf],
     mut options: Options,
 ) -> Result<Report, CliError> {
-    let dump = open_with(path, files, folders)?;
+    let dump = open_with(path, files, folders, false)?;
     // symbols often lie beside the images
     options.symbols = [folders, &files.module_path].concat();
     options.points = symbols::lists(folders);
@@ -315,10 +315,11 @@ pub(crate) fn shown(path: &Path) -> String {
 }
 
 /// Opens the dump at `path`; `-` is the standard input.
-fn read(path: &Path, files: &FileArgs) -> Result<Dump, CliError> {
+fn read(path: &Path, files: &FileArgs, record_pages: bool) -> Result<Dump, CliError> {
     let options = OpenOptions {
         use_paths: !files.no_mapped_files,
         budget: limits::budget(&files.bounds)?,
+        record_pages,
         ..OpenOptions::default()
     };
     let opened = if path == Path::new(STDIN) {
@@ -346,13 +347,24 @@ fn read(path: &Path, files: &FileArgs) -> Result<Dump, CliError> {
 }
 
 pub(crate) fn open(path: &Path, files: &FileArgs) -> Result<Dump, CliError> {
-    open_with(path, files, &[])
+    open_with(path, files, &[], false)
 }
 
-/// Modules may lie beside their symbols.
-fn open_with(path: &Path, files: &FileArgs, symbols: &[PathBuf]) -> Result<Dump, CliError> {
+/// Modules may lie beside their symbols; what is read is recorded for a dump that is to be trimmed.
+pub(crate) fn open_with(
+    path: &Path,
+    files: &FileArgs,
+    symbols: &[PathBuf],
+    record_pages: bool,
+) -> Result<Dump, CliError> {
     files.check(symbols)?;
-    let mut dump = read(path, files)?;
+    let mut dump = read(path, files, record_pages)?;
+    complete(&mut dump, files, symbols);
+    Ok(dump)
+}
+
+/// Lays files of this machine under a dump.
+pub(crate) fn complete(dump: &mut Dump, files: &FileArgs, symbols: &[PathBuf]) {
     let folders = symbols.iter().filter(|p| p.is_dir());
     let with_folders = files
         .module_path
@@ -360,8 +372,7 @@ fn open_with(path: &Path, files: &FileArgs, symbols: &[PathBuf]) -> Result<Dump,
         .chain(folders)
         .fold(ImageFiles::new(), ImageFiles::module_path);
     let found = files.sysroot.iter().fold(with_folders, ImageFiles::sysroot);
-    found.complete(&mut dump);
-    Ok(dump)
+    found.complete(dump);
 }
 
 /// Why a dump has no runtime that can be read; of a cut one the file is to blame.

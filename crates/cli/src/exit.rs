@@ -8,7 +8,7 @@ use std::process::ExitCode;
 pub(crate) enum Exit {
     /// The report was written.
     Written = 0,
-    /// A finding is as severe as `--fail-on` says.
+    /// A finding is as severe as `--fail-on` says, or something that `verify` checks does not hold.
     Finding = 1,
     /// The command line is wrong, or what it asks for cannot be done.
     Usage = 2,

@@ -5,12 +5,14 @@
 
 mod args;
 mod ask;
+mod bundle;
 mod capture;
 mod collect;
 mod commands;
 mod diff;
 mod errors;
 mod exit;
+mod export;
 mod filter;
 mod folders;
 mod forms;
@@ -27,6 +29,7 @@ mod saved;
 mod symbols;
 mod trace;
 mod trim;
+mod verify;
 
 use args::Command;
 use asynctriage_report::{Part, printable};
@@ -84,6 +87,8 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
         Command::Crash(args) => commands::part(args, Part::Crash),
         Command::Oom(args) => commands::oom(args),
         Command::Postmortem(args) => commands::postmortem(args),
+        Command::Export(args) => export::export(args),
+        Command::Verify(args) => verify::verify(args),
         Command::Trim(args) => trim::trim(args),
         Command::Tasks(args) => commands::tasks(args),
         Command::Heap(args) if args.objects => ask::objects(args),

@@ -26,10 +26,11 @@ pub(crate) fn trim(args: &TrimArgs) -> Result<Exit, CliError> {
         CliError::new(Exit::Input, message, remedy)
     };
     let dump = Dump::open(&args.dump, &options).map_err(|e| cannot(&e.remedy()).because(e))?;
-    let trimmed = views::trim(&dump, true, &|_| Ok(String::new())).map_err(|e| match e {
-        TrimError::Runtime(e) => no_runtime(&dump, e),
-        other => cannot("trim ELF cores and full minidumps").because(other),
-    })?;
+    let trimmed =
+        views::trim(&dump, &views::everything(), &|_| Ok(String::new())).map_err(|e| match e {
+            TrimError::Runtime(e) => no_runtime(&dump, e),
+            other => cannot("trim ELF cores and full minidumps").because(other),
+        })?;
     if !dump.budget.cuts().is_empty() {
         return Err(cannot("give it more --max-time and --max-memory")
             .because("the analysis was ended: what it reads is not known"));

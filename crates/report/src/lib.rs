@@ -27,7 +27,7 @@ pub use model::*;
 pub use text::{
     Part, TextOptions, bytes, count, diff, duration, headline, heap, item, merged, object, objects,
     observe, part, printable, roots, runtimes, services, several, tasks, text, trace, trace_record,
-    tree, why,
+    tree, verify, why,
 };
 
 /// A report as JSON: indented, keys in the order of the contract, a newline at the end.

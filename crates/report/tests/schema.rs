@@ -1,7 +1,8 @@
 //! The committed schemas are those of the model.
 
 use asynctriage_report::{
-    brief_schema, diff_schema, json, observe_schema, schema, services_schema, trace_schema,
+    brief_schema, claims_schema, diff_schema, json, manifest_schema, observe_schema, schema,
+    services_schema, trace_schema, verify_schema,
 };
 use serde_json::Value;
 
@@ -40,5 +41,20 @@ fn the_committed_schemas_are_current_and_require_only_what_a_reader_cannot_do_wi
         &diff_schema(),
         include_str!("../diff-schema.json"),
         "diff-schema.json",
+    );
+    is_current(
+        &manifest_schema(),
+        include_str!("../manifest-schema.json"),
+        "manifest-schema.json",
+    );
+    is_current(
+        &claims_schema(),
+        include_str!("../claims-schema.json"),
+        "claims-schema.json",
+    );
+    is_current(
+        &verify_schema(),
+        include_str!("../verify-schema.json"),
+        "verify-schema.json",
     );
 }

@@ -34,6 +34,7 @@ mod words;
 
 pub use options::{Options, Values};
 pub use paths::{Analysis, Dispatcher, DispatcherFamily, DispatcherFrame};
+pub use process::dump::rfc3339;
 pub use summary::analyse;
 
 #[doc(no_inline)]

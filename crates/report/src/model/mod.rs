@@ -2,7 +2,9 @@
 
 mod address;
 mod brief;
+mod bundle;
 mod chain;
+mod claims;
 mod diff;
 mod finding;
 mod horizon;
@@ -25,9 +27,14 @@ mod why;
 
 pub use address::{Address, ParseAddressError};
 pub use brief::{Brief, BriefChain, BriefFinding, brief};
+pub use bundle::{
+    BundleExtra, BundleFile, BundleModule, BundleOptions, BundleSource, BundleTrimmed, Check,
+    CheckState, Manifest, VerifyReport,
+};
 pub use chain::{
     ChainGroup, Completer, Details, Frame, Leaf, Local, Member, Root, Verdict, Waiting,
 };
+pub use claims::{Claim, ClaimsReport, Place, PlaceKind, RawField};
 pub use diff::{
     DiffDump, DiffFigure, DiffFinding, DiffGroup, DiffReport, DiffState, FindingStanding,
 };
@@ -62,9 +69,9 @@ pub use runtimes::{RuntimeTable, RuntimesReport};
 pub use services::{Hop, MissingServer, RequestPath, Service, ServicesReport};
 pub use trace::{
     AsyncProfile, Callstacks, Completeness, DispatcherCounts, NotCompleted, ProfilerClock,
-    ProfilerContext, ProfilerMetadata, TraceBreach, TraceChain, TraceContainer, TraceDamage,
-    TraceFlag, TraceFrame, TraceMember, TraceMethods, TraceMoment, TraceRecord, TraceRecordRef,
-    TraceRejection, TraceReport, TraceVerdict,
+    ProfilerContext, ProfilerMetadata, TraceBatch, TraceBreach, TraceChain, TraceContainer,
+    TraceDamage, TraceFlag, TraceFrame, TraceMember, TraceMethods, TraceMoment, TraceRecord,
+    TraceRecordRef, TraceRejection, TraceReport, TraceVerdict,
 };
 pub use views::{Decoded, FieldRow, HeapReport, ObjectReport, TaskReport, TaskRow, TypeRow};
 pub use waits::{WaitEdge, WaitGraph, WaitNode, WaitNodeKind};
@@ -74,7 +81,8 @@ pub use why::{WhyEnd, WhyKind, WhyRelation, WhyReport, WhyStep};
 mod schema;
 #[cfg(feature = "schema")]
 pub use schema::{
-    brief_schema, diff_schema, observe_schema, schema, services_schema, trace_schema,
+    brief_schema, claims_schema, diff_schema, manifest_schema, observe_schema, schema,
+    services_schema, trace_schema, verify_schema,
 };
 
 #[cfg(test)]

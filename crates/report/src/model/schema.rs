@@ -1,6 +1,10 @@
-//! The JSON schemas of [`Report`], [`Brief`], [`TraceReport`], [`ObserveReport`], [`ServicesReport`] and [`DiffReport`].
+//! The JSON schemas of [`Report`], [`Brief`], [`TraceReport`], [`ObserveReport`], [`ServicesReport`], [`DiffReport`],
+//! and of the files of a bundle of evidence: [`Manifest`], [`ClaimsReport`] and [`VerifyReport`].
 
-use super::{Brief, DiffReport, ObserveReport, Report, ServicesReport, TraceReport};
+use super::{
+    Brief, ClaimsReport, DiffReport, Manifest, ObserveReport, Report, ServicesReport, TraceReport,
+    VerifyReport,
+};
 
 /// The JSON schema of the report of a dump, as committed beside the crate.
 #[must_use]
@@ -36,4 +40,22 @@ pub fn services_schema() -> serde_json::Value {
 #[must_use]
 pub fn diff_schema() -> serde_json::Value {
     schemars::schema_for!(DiffReport).to_value()
+}
+
+/// The JSON schema of the manifest of a bundle of evidence, as committed beside the crate.
+#[must_use]
+pub fn manifest_schema() -> serde_json::Value {
+    schemars::schema_for!(Manifest).to_value()
+}
+
+/// The JSON schema of what the statements of a report rest on, as committed beside the crate.
+#[must_use]
+pub fn claims_schema() -> serde_json::Value {
+    schemars::schema_for!(ClaimsReport).to_value()
+}
+
+/// The JSON schema of the check of a bundle, as committed beside the crate.
+#[must_use]
+pub fn verify_schema() -> serde_json::Value {
+    schemars::schema_for!(VerifyReport).to_value()
 }

@@ -560,3 +560,29 @@ pub struct TraceRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rejected: Option<String>,
 }
+
+/// A batch of records as it stands in the file: what its hash is of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TraceBatch {
+    /// Where it begins in the file (unpacked): the payload of the event.
+    pub batch: Address,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Hash of these bytes.
+    pub sha256: String,
+    /// The profiler's number of the thread.
+    pub context: u32,
+    /// Id of the thread in the operating system.
+    pub os_thread: u64,
+    /// Its records.
+    pub records: u32,
+    /// Ticks that its first record counts from.
+    pub start: u64,
+    /// Ticks of its last record.
+    pub end: u64,
+    /// Why it is not believed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rejected: Option<String>,
+}

@@ -170,6 +170,15 @@ impl Lines {
         symbols
     }
 
+    /// The symbol files of this machine that are in use.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        let modules = self.modules.borrow();
+        let used = modules.values().filter_map(|s| s.pdb.as_ref().ok());
+        let mut out: Vec<PathBuf> = used.filter_map(|pdb| pdb.file.clone()).collect();
+        out.sort();
+        out
+    }
+
     /// What was wanted of modules of the application and is not known: lines, awaited calls.
     pub(crate) fn gaps(&self, rt: &Runtime<'_>) -> Vec<Gap> {
         let modules = self.modules.borrow();

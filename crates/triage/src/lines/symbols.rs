@@ -13,6 +13,8 @@ pub(super) struct Pdb {
     pdb: PortablePdb<Bytes>,
     /// Where they come from.
     pub(super) from: String,
+    /// The file, when they are not embedded in the module.
+    pub(super) file: Option<PathBuf>,
 }
 
 impl std::ops::Deref for Pdb {
@@ -83,7 +85,12 @@ impl Search {
                 continue;
             };
             match accept(file, &view.guid, &path.display().to_string()) {
-                Ok(pdb) => return Ok(pdb),
+                Ok(pdb) => {
+                    return Ok(Pdb {
+                        file: Some(path),
+                        ..pdb
+                    });
+                }
                 Err(why) => refused.push(why),
             }
         }
@@ -130,6 +137,7 @@ fn accept(file: HostFile, guid: &[u8; 16], from: &str) -> Result<Pdb, String> {
         Ok(pdb) if pdb.guid() == *guid => Ok(Pdb {
             pdb,
             from: from.to_owned(),
+            file: None,
         }),
         Ok(pdb) => Err(format!(
             "{from} is of another build ({})",

@@ -50,7 +50,8 @@ pub(crate) fn os(dump: &Dump) -> &'static str {
 }
 
 /// Seconds since 1970 as a date and time in UTC.
-pub(crate) fn rfc3339(seconds: u64) -> String {
+#[must_use]
+pub fn rfc3339(seconds: u64) -> String {
     let (day, second) = (seconds / 86_400, seconds % 86_400);
     let (year, month, day) = civil(day);
     format!(

@@ -28,6 +28,15 @@ const MAX_REJECTED: usize = 100;
 /// # Errors
 /// When the dump has no .NET runtime that can be read.
 pub fn analyse(dump: &Dump, options: &Options) -> Result<Report, RuntimeError> {
+    analyse_and(dump, options, |_, _| ()).map(|(report, ())| report)
+}
+
+/// Analyses a dump, and asks the analysis something more when its report is there.
+pub(crate) fn analyse_and<T>(
+    dump: &Dump,
+    options: &Options,
+    more: impl FnOnce(&Analysis<'_, '_>, &Report) -> T,
+) -> Result<(Report, T), RuntimeError> {
     let mut clock = Clock::new();
     dump.budget.begin("finding the runtime");
     let rt = Runtime::open(dump)?.with_points(options.points.clone());
@@ -51,7 +60,8 @@ pub fn analyse(dump: &Dump, options: &Options) -> Result<Report, RuntimeError> {
     if options.timings {
         report.timings = clock.laps;
     }
-    Ok(report)
+    let more = more(&analysis, &report);
+    Ok((report, more))
 }
 
 struct Clock {

@@ -13,7 +13,7 @@ mod timeline;
 
 pub use export::{ExportFormat, export};
 pub use join::DumpSide;
-pub use records::records;
+pub use records::{batches, records};
 pub use timeline::timeline;
 
 use asynctriage_async_trace::markers::{Key, Marker, MarkerRecording, Markers};

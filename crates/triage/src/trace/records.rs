@@ -2,7 +2,7 @@
 
 use super::TraceError;
 use asynctriage_async_trace::batch::{self, Decoded, Header, Outer, Record};
-use asynctriage_async_trace::{EVENT, FrameLists, Manifest, PROVIDER};
+use asynctriage_async_trace::{EVENT, FrameLists, Manifest, PROVIDER, Rejected};
 use asynctriage_dump::Budget;
 use asynctriage_nettrace::Trace;
 use asynctriage_report as report;
@@ -17,6 +17,63 @@ pub fn records(
     file: &[u8],
     budget: &Budget,
     mut each: impl FnMut(report::TraceRecord) -> ControlFlow<()>,
+) -> Result<(), TraceError> {
+    each_batch(file, budget, |outer, read| match read {
+        Ok((header, decoded, frames)) => {
+            let mut rows = decoded.records.iter().zip(0_u32..);
+            rows.try_for_each(|(record, index)| each(row(outer, header, record, index, frames)))
+        }
+        Err(rejected) => each(report::TraceRecord {
+            batch: report::Address(rejected.offset),
+            index: rejected.record.unwrap_or(0),
+            offset: report::Address(rejected.at),
+            rejected: Some(rejected.reason.to_string()),
+            ..report::TraceRecord::default()
+        }),
+    })
+}
+
+/// Gives each batch with its bytes, in the order of the file, until the budget ends.
+///
+/// # Errors
+/// As [`trace`](super::trace()).
+pub fn batches(
+    file: &[u8],
+    budget: &Budget,
+    mut each: impl FnMut(report::TraceBatch, &[u8]),
+) -> Result<(), TraceError> {
+    each_batch(file, budget, |outer, read| {
+        let batch = report::TraceBatch {
+            batch: report::Address(outer.offset),
+            bytes: outer.payload.len() as u64,
+            ..report::TraceBatch::default()
+        };
+        let batch = match read {
+            Ok((header, ..)) => report::TraceBatch {
+                context: header.context,
+                os_thread: header.os_thread,
+                records: header.records,
+                start: header.start,
+                end: header.end,
+                ..batch
+            },
+            Err(rejected) => report::TraceBatch {
+                rejected: Some(rejected.reason.to_string()),
+                ..batch
+            },
+        };
+        each(batch, outer.payload);
+        ControlFlow::Continue(())
+    })
+}
+
+/// A batch as it was read, or why it is not believed.
+type Read<'a> = Result<(&'a Header, &'a Decoded, &'a FrameLists<'a>), Rejected>;
+
+fn each_batch(
+    file: &[u8],
+    budget: &Budget,
+    mut each: impl FnMut(&Outer<'_>, Read<'_>) -> ControlFlow<()>,
 ) -> Result<(), TraceError> {
     let trace = Trace::open(file)?;
     let (mut manifest, mut frames) = (Manifest::default(), FrameLists::default());
@@ -36,18 +93,9 @@ pub fn records(
                 if let Some(metadata) = decoded.metadata.first() {
                     manifest = metadata.manifest.clone();
                 }
-                let mut rows = decoded.records.iter().zip(0_u32..);
-                rows.try_for_each(|(record, index)| {
-                    each(row(&outer, &header, record, index, &frames))
-                })
+                each(&outer, Ok((&header, &decoded, &frames)))
             }
-            Err(rejected) => each(report::TraceRecord {
-                batch: report::Address(rejected.offset),
-                index: rejected.record.unwrap_or(0),
-                offset: report::Address(rejected.at),
-                rejected: Some(rejected.reason.to_string()),
-                ..report::TraceRecord::default()
-            }),
+            Err(rejected) => each(&outer, Err(rejected)),
         };
         if flow.is_break() {
             break;

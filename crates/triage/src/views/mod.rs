@@ -1,6 +1,8 @@
 //! Answers to narrower questions than the whole report.
 
+mod claims;
 mod elements;
+mod evidence;
 mod heap;
 mod object;
 mod objects;
@@ -10,13 +12,14 @@ mod tasks;
 mod trimmed;
 mod why;
 
+pub use evidence::{Evidence, evidence};
 pub use heap::heap;
 pub use object::{ObjectOptions, object};
 pub use objects::{objects, texts};
 pub use root::root;
 pub use runtimes::runtimes;
 pub use tasks::{TaskOptions, tasks};
-pub use trimmed::{Also, TrimError, Trimmed, trim};
+pub use trimmed::{Also, TrimError, Trimmed, everything, trim};
 pub use why::{Subject, why};
 
 use crate::summary::report_gap;

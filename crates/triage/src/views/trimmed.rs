@@ -37,16 +37,28 @@ pub enum TrimError {
     Json(#[from] serde_json::Error),
 }
 
-/// Trims a dump that was opened with [`record_pages`](asynctriage_dump::OpenOptions::record_pages) to what all reports read,
-/// those of threads with their native frames only when they are wanted, and what is said `also`; compares the reports of both.
+/// The options by which all is said that reports can say, with native frames.
+#[must_use]
+pub fn everything() -> Options {
+    Options {
+        members: usize::MAX,
+        idle_too: true,
+        locals: true,
+        native: true,
+        ..Options::default()
+    }
+}
+
+/// Trims a dump that was opened with [`record_pages`](asynctriage_dump::OpenOptions::record_pages) to what was read of it before,
+/// what a report by these options reads, and what is said `also`; compares the reports of both.
 ///
 /// # Errors
 /// When the dump holds no runtime, or its container cannot be trimmed.
-pub fn trim(dump: &Dump, native: bool, also: &Also<'_>) -> Result<Trimmed, TrimError> {
-    let before = said(dump, native, also)?;
+pub fn trim(dump: &Dump, options: &Options, also: &Also<'_>) -> Result<Trimmed, TrimError> {
+    let before = said(dump, options, also)?;
     let mut bytes = Vec::new();
     asynctriage_dump::trim(dump, &mut bytes)?;
-    let after = said(&Dump::from_bytes(bytes.clone())?, native, also)?;
+    let after = said(&Dump::from_bytes(bytes.clone())?, options, also)?;
     Ok(Trimmed {
         bytes,
         difference: first_difference(&before, &after),
@@ -54,17 +66,10 @@ pub fn trim(dump: &Dump, native: bool, also: &Also<'_>) -> Result<Trimmed, TrimE
 }
 
 /// Everything that is said about a dump, apart from its path and its size.
-fn said(dump: &Dump, native: bool, also: &Also<'_>) -> Result<String, TrimError> {
-    let options = Options {
-        members: usize::MAX,
-        idle_too: true,
-        locals: true,
-        native,
-        ..Options::default()
-    };
+fn said(dump: &Dump, options: &Options, also: &Also<'_>) -> Result<String, TrimError> {
     let report = Report {
         dump: Default::default(),
-        ..analyse(dump, &options)?
+        ..analyse(dump, options)?
     };
     let runtime = Runtime::open(dump)?;
     // recordings are joined by these
