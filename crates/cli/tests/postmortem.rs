@@ -146,7 +146,7 @@ fn every_fact_has_an_id_that_show_resolves() {
     for dump in DUMPS {
         let report: Report = from_json(&run(&[dump, "--format", "json"])).expect("a report");
         let draft = run(&["postmortem", dump]);
-        let body = draft.lines().skip(2);
+        let body = draft.lines().skip(3);
         let facts = body.filter(|l| {
             let static_text = l.is_empty() || l.starts_with('#') || l.contains("**to add**:");
             !static_text && l.chars().any(|c| c.is_ascii_digit())

@@ -7,8 +7,8 @@ mod timeline;
 
 use crate::markdown::{code, plain};
 use asynctriage_report::{
-    ChainGroup, Confidence, Finding, Frame, LeafKind, Report, Request, Severity, Thread,
-    VerdictState, WaitNode, bytes, count, duration, headline, several,
+    ChainGroup, Confidence, Finding, Frame, LeafKind, Pool, Report, Request, Root, RootKind,
+    Severity, Thread, VerdictState, WaitNode, bytes, count, duration, headline, several,
 };
 use std::collections::BTreeMap;
 use text::{Draft, cite};
@@ -20,6 +20,8 @@ const MAX_ROUTES: usize = 12;
 const MAX_THREADS: usize = 12;
 /// Nodes of one deadlock that are told.
 const MAX_CYCLE: usize = 24;
+/// Groups that one item names.
+const MAX_IDS: usize = 6;
 /// Pieces of evidence in the appendix.
 const MAX_EVIDENCE: usize = 200;
 
@@ -45,7 +47,7 @@ fn opening(draft: &mut Draft, report: &Report) {
         "" => "DUMP",
         path => path,
     };
-    draft.line(&format!("# Postmortem (draft): {}", plain(path)));
+    draft.line(&format!("# Postmortem (draft): {}\n", plain(path)));
     draft.line(&format!(
         "Drafted by {} from the memory of the process at one moment. Every fact carries the id of what proves it: {} prints \
          it. What people have to add is marked **to add**. The draft speaks of code and its waits, not of who wrote it.",
@@ -93,34 +95,24 @@ fn impact(draft: &mut Draft, report: &Report) {
     let routes = routes(report);
     for (name, requests) in routes.iter().take(MAX_ROUTES) {
         let waiting = requests.iter().filter(|r| r.chain.is_some()).count() as u64;
-        let oldest = requests
-            .iter()
-            .filter(|r| r.age_seconds.is_some())
-            .max_by(|a, b| {
-                a.age_seconds
-                    .unwrap_or(0.0)
-                    .total_cmp(&b.age_seconds.unwrap_or(0.0))
-            });
+        let oldest = oldest(requests);
         let total = requests.len() as u64;
         let mut text = format!("{name}: {}", several(total, "request"));
         if waiting == total {
-            text.push_str(", behind chains that wait");
+            text.push_str(if total == 1 { " waits" } else { ", all wait" });
         } else if waiting > 0 {
-            text.push_str(&format!(
-                ", {} of them behind a chain that waits",
-                count(waiting)
-            ));
+            text.push_str(&format!(", {} of them wait", count(waiting)));
         }
         if let Some(age) = oldest.and_then(|r| r.age_seconds) {
-            text.push_str(&format!(", the oldest for {}", duration(age)));
+            let which = if total == 1 { "it" } else { "the oldest" };
+            text.push_str(&format!("; {which} is {} old", duration(age)));
         }
-        let shown = oldest.or(requests.first());
+        let shown = oldest.or(requests.first().copied());
         let mut ids: Vec<&str> = shown.map(|r| r.id.as_str()).into_iter().collect();
-        for chain in requests.iter().filter_map(|r| r.chain.as_deref()) {
-            if !ids.contains(&chain) && ids.len() < 6 {
-                ids.push(chain);
-            }
-        }
+        let mut chains: Vec<&str> = requests.iter().filter_map(|r| r.chain.as_deref()).collect();
+        chains.sort_by_key(|id| (id.len(), *id));
+        chains.dedup();
+        ids.extend(chains.into_iter().take(MAX_IDS));
         draft.item(&format!("{text}."), &ids);
     }
     draft.more(routes.len(), MAX_ROUTES, "route");
@@ -131,12 +123,14 @@ fn impact(draft: &mut Draft, report: &Report) {
         .collect();
     if !blocked.is_empty() {
         let ids: Vec<String> = blocked.iter().take(6).map(|t| thread_id(t)).collect();
-        let text = format!("{} blocked.", several(blocked.len() as u64, "thread"));
+        let count = several(blocked.len() as u64, "thread");
+        let verb = if blocked.len() == 1 { "is" } else { "are" };
+        let text = format!("{count} {verb} blocked.");
         draft.item(&text, &refs(&ids));
     }
     if let Some(pool) = report.pool.as_ref().filter(|p| p.queued.total() > 0) {
         let text = format!(
-            "{} queued for the thread pool.",
+            "{} in the queues of the thread pool.",
             several(pool.queued.total(), "work item")
         );
         draft.item(&text, &["P1"]);
@@ -157,6 +151,13 @@ fn routes(report: &Report) -> Vec<(String, Vec<&Request>)> {
     let mut out: Vec<_> = out.into_iter().collect();
     out.sort_by_key(|(_, r)| std::cmp::Reverse(r.len()));
     out
+}
+
+/// The one of them that began first, as far as ages are known.
+fn oldest<'r>(requests: &[&'r Request]) -> Option<&'r Request> {
+    let dated = requests.iter().filter_map(|r| Some((r.age_seconds?, *r)));
+    let oldest = dated.max_by(|a, b| a.0.total_cmp(&b.0));
+    oldest.map(|(_, request)| request)
 }
 
 fn is_idle(group: &ChainGroup) -> bool {
@@ -260,26 +261,25 @@ fn chain(draft: &mut Draft, group: &ChainGroup) {
         let line = frame.and_then(|f| f.line);
         line.map_or_else(|| format!(" ({file})"), |line| format!(" ({file}:{line})"))
     });
-    let wait = match group.leaf.kind {
+    let chains = several(group.count, "chain");
+    let text = match group.leaf.kind {
         // the text is a sentence of its own
-        LeafKind::TaskRunning | LeafKind::ThreadBlocked => ":".to_owned(),
-        kind if group.count == 1 => format!(" waits for {kind}:"),
-        kind => format!(" wait for {kind}:"),
+        LeafKind::TaskRunning | LeafKind::ThreadBlocked => {
+            let verb = if group.count == 1 { "ends" } else { "end" };
+            format!("{chains} {verb} at work: {}.", group.leaf.text)
+        }
+        _ => format!(
+            "{chains} through {}{}{} {} for {}.",
+            method(group),
+            place.unwrap_or_default(),
+            file.unwrap_or_default(),
+            if group.count == 1 { "waits" } else { "wait" },
+            group.leaf.text
+        ),
     };
-    let text = format!(
-        "{} through {}{}{}{wait} {}.",
-        several(group.count, "chain"),
-        method(group),
-        place.unwrap_or_default(),
-        file.unwrap_or_default(),
-        group.leaf.text
-    );
     draft.item(&text, &[&group.id]);
     if let Some(root) = group.root.as_ref().filter(|r| !r.text.is_empty()) {
-        draft.sub_item(
-            &format!("What it is for: {}, {}.", root.kind, root.text),
-            &[&group.id],
-        );
+        draft.sub_item(&purpose(root), &[&group.id]);
     }
     for completer in group.leaf.completers.iter().take(2) {
         let thread = completer.thread.map(|id| format!("T{id}"));
@@ -301,36 +301,32 @@ fn chain(draft: &mut Draft, group: &ChainGroup) {
     }
 }
 
+/// What chains are for, as a sentence.
+fn purpose(root: &Root) -> String {
+    match root.kind {
+        RootKind::HttpRequest => format!("It serves the request {}.", root.text),
+        // the text says who waits
+        RootKind::Main | RootKind::Thread => format!("In the end, {}.", root.text),
+        _ => format!("It belongs to {}.", root.text),
+    }
+}
+
 fn conditions(draft: &mut Draft, report: &Report) {
     draft.heading("Contributing conditions");
     let mut told = false;
-    for finding in report
-        .findings
-        .iter()
-        .filter(|f| f.severity == Severity::Warning)
-    {
+    let candidates = worst(report);
+    let warnings = report.findings.iter();
+    let warnings = warnings.filter(|f| f.severity == Severity::Warning);
+    for finding in warnings.filter(|f| candidates.iter().all(|c| c.id != f.id)) {
         draft.item(
             &format!("{} ({}).", finding.title, finding.confidence),
             &[&finding.id],
         );
         told = true;
     }
-    if let Some(pool) = &report.pool {
-        let figures = [
-            ("threads", pool.workers),
-            ("made without delay", pool.min),
-            ("at most", pool.max),
-            ("idle", pool.idle),
-            ("blocked on tasks", pool.blocked),
-        ];
-        let figures: Vec<String> = figures
-            .iter()
-            .filter_map(|(name, n)| n.map(|n| format!("{name} {}", count(n))))
-            .collect();
-        if !figures.is_empty() {
-            draft.item(&format!("Thread pool: {}.", figures.join(", ")), &["P1"]);
-            told = true;
-        }
+    if let Some(text) = report.pool.as_ref().and_then(pool) {
+        draft.item(&text, &["P1"]);
+        told = true;
     }
     if let Some(collection) = &report.heap.collection {
         draft.item(
@@ -344,13 +340,47 @@ fn conditions(draft: &mut Draft, report: &Report) {
     }
 }
 
+/// The figures of the thread pool, as a sentence.
+fn pool(pool: &Pool) -> Option<String> {
+    let workers = pool.workers?;
+    let of = |n: Option<u64>, what: &str| {
+        let n = n.filter(|n| *n > 0)?;
+        Some(format!("{} {what}", count(n)))
+    };
+    let doing: Vec<String> = [
+        of(pool.idle, "without work"),
+        of(pool.blocked, "blocked on tasks"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let doing = if doing.is_empty() {
+        String::new()
+    } else {
+        format!(", {}", doing.join(" and "))
+    };
+    let limits = match (pool.min, pool.max) {
+        (Some(min), Some(max)) => format!(
+            "; it makes {} without delay and {} at most",
+            count(min),
+            count(max)
+        ),
+        _ => String::new(),
+    };
+    let threads = several(workers, "thread");
+    Some(format!("The thread pool has {threads}{doing}{limits}."))
+}
+
 fn causes(draft: &mut Draft, report: &Report) {
     draft.heading("Root-cause candidates");
     let worst = worst(report);
     for finding in &worst {
         let mut ids = vec![finding.id.as_str()];
         ids.extend(finding.evidence.iter().take(3).map(|e| e.id.as_str()));
-        let text = format!("{}, {}: {}", finding.kind, finding.confidence, finding.text);
+        let text = format!(
+            "{} ({}, {}). {}",
+            finding.title, finding.kind, finding.confidence, finding.text
+        );
         draft.item(&text, &ids);
     }
     if worst.is_empty() {
@@ -378,25 +408,34 @@ fn unknown(draft: &mut Draft, report: &Report) {
 fn actions(draft: &mut Draft, report: &Report) {
     draft.heading("Action items");
     draft.table(&["action", "because of", "owner", "due"]);
-    let mut none = true;
-    for finding in report
-        .findings
-        .iter()
-        .filter(|f| f.severity > Severity::Info)
-    {
-        let Some(step) = &finding.next_step else {
+    // one action for all findings that ask for it
+    let mut steps: Vec<(&str, &Finding, Vec<&Finding>)> = Vec::new();
+    let serious = report.findings.iter();
+    for finding in serious.filter(|f| f.severity > Severity::Info) {
+        let Some(step) = finding.next_step.as_deref() else {
             continue;
         };
-        none = false;
-        let page = finding
+        let known = steps
+            .iter_mut()
+            .find(|(text, first, _)| *text == step && first.runbook == finding.runbook);
+        match known {
+            Some((_, _, of)) => of.push(finding),
+            None => steps.push((step, finding, vec![finding])),
+        }
+    }
+    for (step, first, of) in &steps {
+        let page = first
             .runbook
             .as_ref()
             .map(|r| format!(" ({})", code(&format!("asynctriage runbook {r}"))));
         let action = format!("{}{}", plain(step), page.unwrap_or_default());
-        let because = format!("{} {}", plain(&finding.title), cite(&[&finding.id]));
-        draft.row(&[&action, &because, "**to add**", "**to add**"]);
+        let because: Vec<String> = of
+            .iter()
+            .map(|f| format!("{} {}", plain(&f.title), cite(&[&f.id])))
+            .collect();
+        draft.row(&[&action, &because.join("; "), "**to add**", "**to add**"]);
     }
-    if none {
+    if steps.is_empty() {
         draft.row(&["**to add**", "", "", ""]);
     }
     draft.line("");

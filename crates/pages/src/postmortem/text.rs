@@ -15,8 +15,16 @@ impl Draft {
         self.out.push('\n');
     }
 
+    /// An empty line, unless there is one.
+    pub(super) fn blank(&mut self) {
+        if !self.out.ends_with("\n\n") {
+            self.line("");
+        }
+    }
+
     pub(super) fn heading(&mut self, text: &str) {
-        self.line(&format!("\n## {text}\n"));
+        self.blank();
+        self.line(&format!("## {text}\n"));
     }
 
     /// A sentence of the report with the ids that prove it.
@@ -34,7 +42,8 @@ impl Draft {
 
     /// What the dump cannot know.
     pub(super) fn open_point(&mut self, what: &str) {
-        self.line(&format!("\n**to add**: {what}.\n"));
+        self.blank();
+        self.line(&format!("**to add**: {what}.\n"));
     }
 
     /// How much is not told; the report has it.
@@ -50,6 +59,7 @@ impl Draft {
     }
 
     pub(super) fn table(&mut self, columns: &[&str]) {
+        self.blank();
         self.row(columns);
         self.row(&vec!["---"; columns.len()]);
     }

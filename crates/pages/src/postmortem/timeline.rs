@@ -1,9 +1,9 @@
 //! Since when things wait, by the dump's own clocks.
 
 use super::text::{Draft, cite};
-use super::{is_idle, method, routes};
+use super::{is_idle, method, oldest, routes};
 use crate::markdown::plain;
-use asynctriage_report::{Report, duration};
+use asynctriage_report::{LeafKind, Report, duration};
 
 /// Moments that are told.
 const MAX_MOMENTS: usize = 15;
@@ -45,7 +45,8 @@ fn moments(report: &Report) -> Vec<Moment> {
     let chains = report
         .chains
         .iter()
-        .filter(|c| !is_idle(c))
+        // a loop between two ticks dates nothing of what hangs
+        .filter(|c| !is_idle(c) && c.leaf.kind != LeafKind::PeriodicTimer)
         .filter_map(|c| {
             let waiting = c.waiting_seconds.as_ref()?;
             let which = if c.count > 1 {
@@ -65,14 +66,7 @@ fn moments(report: &Report) -> Vec<Moment> {
             })
         });
     let requests = routes(report).into_iter().filter_map(|(name, requests)| {
-        let oldest = requests
-            .into_iter()
-            .filter(|r| r.age_seconds.is_some())
-            .max_by(|a, b| {
-                a.age_seconds
-                    .unwrap_or(0.0)
-                    .total_cmp(&b.age_seconds.unwrap_or(0.0))
-            })?;
+        let oldest = oldest(&requests)?;
         let how = oldest.details.get("age_how").and_then(|h| h.as_str());
         Some(Moment {
             seconds: oldest.age_seconds?,

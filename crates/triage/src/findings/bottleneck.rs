@@ -346,11 +346,17 @@ fn phases(parts: &[Part<'_>]) -> Vec<String> {
 
 /// What those wait for in the end that stand at one place.
 fn leaves(parts: &[Part<'_>]) -> Vec<String> {
-    let leaf = |p: &Part<'_>| {
-        let n = p.share.chains;
-        format!("{n} {} for {}", verb(n, "waits", "wait"), p.group.leaf.text)
-    };
-    parts.iter().map(leaf).collect()
+    let mut alike: Vec<(&str, u64)> = Vec::new();
+    for part in parts {
+        let (text, n) = (part.group.leaf.text.as_str(), part.share.chains);
+        match alike.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, sum)) => *sum = sum.saturating_add(n),
+            None => alike.push((text, n)),
+        }
+    }
+    let said = alike.into_iter();
+    said.map(|(text, n)| format!("{n} {} for {text}", verb(n, "waits", "wait")))
+        .collect()
 }
 
 fn stage(kind: LeafKind) -> &'static str {
