@@ -15,6 +15,8 @@ pub(crate) enum By {
     Result,
     /// A semaphore.
     Release,
+    /// An event, or a CountdownEvent.
+    Set,
 }
 
 /// Methods that complete a source: of TaskCompletionSource and of ManualResetValueTaskSourceCore (8.0 to 11.0).
@@ -30,6 +32,16 @@ const RESULT: [&str; 8] = [
 ];
 const RELEASE: &str = "Release";
 const SEMAPHORE: &str = "System.Threading.SemaphoreSlim";
+const SET: &str = "Set";
+/// Classes whose `Set` ends waits.
+const EVENTS: [&str; 4] = [
+    "System.Threading.ManualResetEventSlim",
+    "System.Threading.EventWaitHandle",
+    "System.Threading.ManualResetEvent",
+    "System.Threading.AutoResetEvent",
+];
+const SIGNAL: &str = "Signal";
+const COUNTDOWN: &str = "System.Threading.CountdownEvent";
 
 impl By {
     fn is_done_by(self, site: &CallSite) -> bool {
@@ -40,6 +52,8 @@ impl By {
             _ if is_own => false,
             Self::Result => RESULT.contains(&site.name.as_str()),
             Self::Release => site.name == RELEASE && site.class == SEMAPHORE,
+            Self::Set if site.name == SIGNAL => site.class == COUNTDOWN,
+            Self::Set => site.name == SET && EVENTS.contains(&site.class.as_str()),
         }
     }
 }
@@ -120,7 +134,7 @@ impl Calls {
 const ENTER: [&str; 2] = ["Wait", "WaitAsync"];
 
 fn is_completing(name: &str) -> bool {
-    RESULT.contains(&name) || name == RELEASE
+    RESULT.contains(&name) || [RELEASE, SET, SIGNAL].contains(&name)
 }
 
 fn read(rt: &Runtime<'_>, (module, rid): Method, form: Form) -> Option<Vec<Site>> {
@@ -182,6 +196,10 @@ mod tests {
         assert!(By::Release.is_done_by(&site("Release", SEMAPHORE)));
         assert!(!By::Release.is_done_by(&site("Release", "Contoso.Buffer")));
         assert!(!By::Result.is_done_by(&site("Release", SEMAPHORE)));
+        assert!(By::Set.is_done_by(&site("Set", "System.Threading.EventWaitHandle")));
+        assert!(By::Set.is_done_by(&site("Signal", COUNTDOWN)));
+        assert!(!By::Set.is_done_by(&site("Set", "Contoso.Bag")));
+        assert!(!By::Set.is_done_by(&site("Signal", "Contoso.Lamp")));
         assert!(By::Result.is_done_by(&site("TrySetResult", "Contoso.Job")));
         let builder = CallSite {
             receiver: Receiver::Field("<>t__builder".into()),

@@ -229,14 +229,21 @@ impl Analysis<'_, '_> {
     }
 }
 
-/// The semaphores that threads wait for.
+/// The semaphores and events that threads wait for.
 fn waited_for(hang: &Hang) -> impl Iterator<Item = Target> {
-    hang.threads.iter().filter_map(|t| match &t.wait {
-        Some(Wait::Object(wait)) if wait.on == WaitsOn::Semaphore => Some(Target {
+    hang.threads.iter().filter_map(|t| {
+        let Some(Wait::Object(wait)) = &t.wait else {
+            return None;
+        };
+        let by = match wait.on {
+            WaitsOn::Semaphore => By::Release,
+            WaitsOn::Event => By::Set,
+            _ => return None,
+        };
+        Some(Target {
             object: wait.at?,
-            by: By::Release,
-        }),
-        _ => None,
+            by,
+        })
     })
 }
 

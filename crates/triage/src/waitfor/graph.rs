@@ -36,6 +36,8 @@ pub(crate) enum Node {
     },
     /// A semaphore.
     Semaphore(Addr),
+    /// An event, or a CountdownEvent.
+    Event(Addr),
     /// A SynchronizationContext or TaskScheduler: what runs what is posted to it.
     Pump(Addr),
     /// A class whose constructor has not ended: its MethodTable, or where that is not known the waiting thread.

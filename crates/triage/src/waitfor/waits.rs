@@ -20,6 +20,10 @@ impl Reader<'_, '_, '_> {
             Node::Lock(at) => self.of_lock(at),
             Node::ReaderWriter { lock, waiter } => self.of_reader_writer(lock, waiter),
             Node::Semaphore(at) => self.of_semaphore(at),
+            Node::Event(at) => self
+                .completers
+                .of(at)
+                .map_or_else(Waits::default, of_completers),
             Node::Pump(at) => self.of_pump(at),
             Node::Class(at) => self.of_owner(|w| w.on == WaitsOn::Class(Some(at))),
             Node::Callback(at) => self.of_owner(|w| w.on == WaitsOn::Callback && w.at == Some(at)),
@@ -63,6 +67,7 @@ impl Reader<'_, '_, '_> {
         let to = match (object.on, object.at) {
             (WaitsOn::Read | WaitsOn::Write, Some(lock)) => Node::ReaderWriter { lock, waiter },
             (WaitsOn::Semaphore, Some(at)) => Node::Semaphore(at),
+            (WaitsOn::Event, Some(at)) => Node::Event(at),
             (WaitsOn::Class(Some(class)), _) => Node::Class(class),
             (WaitsOn::Callback, Some(at)) => Node::Callback(at),
             (WaitsOn::Other, Some(at)) if !object.owners.is_empty() => Node::Lock(at),

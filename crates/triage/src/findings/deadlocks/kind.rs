@@ -18,6 +18,7 @@ pub(super) struct Crossed {
     schedulers: bool,
     classes: bool,
     callbacks: bool,
+    events: bool,
     /// Whether a thread waits for the end of another.
     ends: bool,
 }
@@ -39,6 +40,7 @@ impl Crossed {
                 Node::Pump(_) => out.contexts = true,
                 Node::Class(_) => out.classes = true,
                 Node::Callback(_) => out.callbacks = true,
+                Node::Event(_) => out.events = true,
             }
         }
         let is_thread = |n: &Node| matches!(n, Node::Thread(_));
@@ -68,6 +70,7 @@ impl Crossed {
             Self {
                 methods: false,
                 ends: false,
+                events: false,
                 ..
             } => K::LockDeadlock,
             _ => K::MixedDeadlock,
@@ -83,6 +86,7 @@ impl Crossed {
             (self.contexts, "a SynchronizationContext"),
             (self.locks, "locks"),
             (self.semaphores, "semaphores"),
+            (self.events, "events"),
             (self.methods, "tasks"),
             (self.ends, "Thread.Join"),
         ];
@@ -115,6 +119,9 @@ impl Crossed {
             }
             K::SemaphoreDeadlock => {
                 "restart the process; then let every method enter these semaphores and locks in the same order, and wait for nothing else while inside"
+            }
+            K::MixedDeadlock if self.events => {
+                "restart the process; then let one of them set or complete what the other waits for before it waits itself"
             }
             _ => {
                 "restart the process; then let every thread take these locks in the same order, and do not wait for tasks while holding one"

@@ -100,7 +100,7 @@ impl<'a> Words<'a, '_, '_, '_> {
                 }
             }
             Node::Semaphore(at) => self.semaphore(at),
-            Node::Pump(at) => object(at),
+            Node::Pump(at) | Node::Event(at) => object(at),
             Node::Class(mt) => {
                 let ty = a.rt.ty(mt).map(|t| a.rt.name(&t).replace('+', "."));
                 format!("the class constructor of {}", ty.unwrap_or_default())
@@ -208,6 +208,9 @@ impl<'a> Words<'a, '_, '_, '_> {
                 let place = self.name(Node::Semaphore(*at));
                 format!("waits for {place}, which {to} is to release")
             }
+            (_, Some(event @ Node::Event(_)), _) => {
+                format!("waits for {}, which {to} is to set", self.name(*event))
+            }
             (_, Some(other), _) => format!("waits for {}, held by {to}", self.name(*other)),
             (_, None, _) if way.over.last().is_some_and(|n| self.is_source(*n)) => {
                 format!("waits for what {to} is to complete")
@@ -260,6 +263,7 @@ impl<'a> Words<'a, '_, '_, '_> {
             (Node::Semaphore(at), _) if self.is_signal(at) => {
                 format!("{target} is to release {name}")
             }
+            (Node::Event(_), _) => format!("{target} is to set {name}"),
             _ => format!("{target} holds {name}"),
         }
     }
@@ -292,6 +296,7 @@ impl<'a> Words<'a, '_, '_, '_> {
             Node::ReaderWriter { lock, .. } => Some(lock),
             Node::Lock(at)
             | Node::Semaphore(at)
+            | Node::Event(at)
             | Node::Pump(at)
             | Node::Class(at)
             | Node::Callback(at) => Some(at),

@@ -235,7 +235,7 @@ impl Builder<'_, '_, '_, '_> {
             }
             Node::Semaphore(at) => self.object(WaitNodeKind::Semaphore, at, &names.name(member)),
             Node::Pump(at) => self.object(WaitNodeKind::Queue, at, &names.name(member)),
-            Node::Class(at) | Node::Callback(at) => {
+            Node::Class(at) | Node::Callback(at) | Node::Event(at) => {
                 self.object(WaitNodeKind::Other, at, &names.name(member))
             }
         }

@@ -63,6 +63,7 @@ pub(super) fn edge_text(from: Node, to: Node) -> &'static str {
         (Node::Async(_), Node::Pump(_)) => "goes on in",
         (Node::Async(_), _) => "waits for",
         (Node::Pump(_) | Node::Class(_) | Node::Callback(_), _) => "run by",
+        (Node::Event(_), _) => "to be set by",
         (Node::Semaphore(_), _) => "a place held by",
         (Node::Lock(_) | Node::ReaderWriter { .. }, _) => "held by",
     }

@@ -1,6 +1,6 @@
 //! Wait handles, sockets and files that threads wait for.
 
-use super::{Found, MAX_HANDLES, MAX_WAITERS, ObjectWait, object, plain};
+use super::{Found, MAX_HANDLES, MAX_WAITERS, ObjectWait, WaitsOn, object, plain};
 use crate::process::sockets;
 use crate::threads::{Stacks, ThreadFacts};
 use asynctriage_dump::Addr;
@@ -31,8 +31,15 @@ impl Stacks<'_, '_> {
             // what it does not wait for is a leftover of an earlier wait
             return (!refused).then(|| plain("a wait handle", found));
         };
+        let ty = self.rt.type_of(at);
+        let is_event = ty.is_some_and(|t| self.rt.is_a(t.mt, "System.Threading.EventWaitHandle"));
         Some(ObjectWait {
             owners: self.owner_of(at).into_iter().collect(),
+            on: if is_event {
+                WaitsOn::Event
+            } else {
+                WaitsOn::Other
+            },
             ..object(at, self.handle_text(at), found)
         })
     }

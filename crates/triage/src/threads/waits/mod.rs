@@ -58,6 +58,8 @@ pub(crate) enum WaitsOn {
     Write,
     /// A place of a SemaphoreSlim.
     Semaphore,
+    /// An event to be set, or a CountdownEvent to be signalled.
+    Event,
     /// The end of its owners.
     End,
     /// A class constructor that its owner runs: the class, where that is known.
@@ -256,7 +258,10 @@ impl Stacks<'_, '_> {
             rt.field_i32(at, "_currentCount")?,
             rt.field_i32(at, "_initialCount")?
         );
-        Some(object(at, text, found))
+        Some(ObjectWait {
+            on: WaitsOn::Event,
+            ..object(at, text, found)
+        })
     }
 
     fn semaphore_wait(&self, facts: &ThreadFacts, found: &Found) -> Option<ObjectWait> {
@@ -292,11 +297,11 @@ impl Stacks<'_, '_> {
             "System.Threading.ManualResetEventSlim",
             pending,
         )?;
-        Some(object(
-            at,
-            format!("ManualResetEventSlim {at} to be set"),
-            found,
-        ))
+        let text = format!("ManualResetEventSlim {at} to be set");
+        Some(ObjectWait {
+            on: WaitsOn::Event,
+            ..object(at, text, found)
+        })
     }
 
     fn join_wait(&self, facts: &ThreadFacts, found: &Found) -> Option<ObjectWait> {
