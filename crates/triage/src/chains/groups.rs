@@ -19,6 +19,8 @@ use std::sync::Arc;
 
 /// Frames whose boxes a member lists.
 const MAX_MEMBER_BOXES: usize = 64;
+/// Threads whose names differ by numbers alone that are told one by one.
+const CROWD: usize = 10;
 
 /// What makes two chains alike: the words of their frames by number, and the kinds of both ends.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -84,9 +86,10 @@ impl Analysis<'_, '_> {
             .iter()
             .flat_map(|p| [p.innermost(), p.outermost()]);
         self.find_reachable(ends.filter_map(|id| Some(self.graph.object(id)?.addr)));
+        let crowds = self.crowds(&paths.paths);
         for path in budget.each("chains", paths.paths) {
             if self.is_chain(&path) {
-                self.add_to_group(&mut groups, path, wanted);
+                self.add_to_group(&mut groups, path, wanted, &crowds);
             }
         }
         let mut sorted: Vec<(String, Group)> = groups
@@ -141,13 +144,35 @@ impl Analysis<'_, '_> {
         runner.is_some_and(|(thread, _)| !told(thread))
     }
 
-    fn add_to_group(&self, groups: &mut FxHashMap<Key, Group>, path: Path, wanted: Wanted) {
+    /// The words, by number, of paths that end at many threads whose names differ by numbers alone: `worker 1` to
+    /// `worker 400` do the same, and are one group.
+    fn crowds(&self, paths: &[Path]) -> FxHashSet<u32> {
+        let mut named: FxHashMap<u32, FxHashSet<u32>> = FxHashMap::default();
+        for path in paths.iter().filter(|p| p.blocked.is_some()) {
+            let shape = self.shape(path);
+            named.entry(shape.alike).or_default().insert(shape.number);
+        }
+        let crowds = named.into_iter().filter(|(_, names)| names.len() > CROWD);
+        crowds.map(|(alike, _)| alike).collect()
+    }
+
+    fn add_to_group(
+        &self,
+        groups: &mut FxHashMap<Key, Group>,
+        path: Path,
+        wanted: Wanted,
+        crowds: &FxHashSet<u32>,
+    ) {
         let shape = self.shape(&path);
         let awaited = self.awaited(&path, &shape);
         let purpose = self.purpose(&path, &shape);
         let note = Note::of(self, &path, &awaited, purpose.as_ref());
         let key = Key {
-            frames: shape.number,
+            frames: if crowds.contains(&shape.alike) {
+                shape.alike
+            } else {
+                shape.number
+            },
             leaf: awaited.kind(),
             root: purpose.as_ref().map(Purpose::kind),
         };

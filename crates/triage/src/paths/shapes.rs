@@ -81,6 +81,8 @@ pub(crate) struct Shape {
     pub(crate) folded: Rc<Folded>,
     /// The number of those words.
     pub(crate) number: u32,
+    /// The number of the same words without the numbers in the name of the blocked thread.
+    pub(crate) alike: u32,
     pub(crate) traits: Traits,
     /// The kinds of waits that frames of .NET stand for, innermost first, each once.
     pub(crate) stands_for: Vec<LeafKind>,
@@ -139,12 +141,7 @@ impl Analysis<'_, '_> {
         if let Some(number) = known.numbers.get(&key) {
             return *number;
         }
-        let name = match self.graph.object(step.node).map(|n| n.class) {
-            Some(Class::BlockingWait) if step.frame.is_none() => {
-                without_numbers(&self.step_name(step)).into()
-            }
-            _ => self.step_name(step),
-        };
+        let name = self.step_name(step);
         let place = self.step_place(step);
         let number = u32::try_from(known.sites.len()).unwrap_or(u32::MAX);
         let mut traits = Traits::of(&name, place);
@@ -229,22 +226,33 @@ impl Known {
                 Owner::Framework => None,
             });
         }
+        let mut alike = folded.clone();
+        if let Some((name, ..)) = alike.last_mut().filter(|_| sites.len() > own) {
+            *name = without_numbers(name).into();
+        }
+        let (folded, number) = self.number(folded);
+        let (_, alike) = self.number(alike);
+        Shape {
+            folded,
+            number,
+            alike,
+            traits,
+            stands_for,
+            in_library: in_library == Some(true),
+            is_framework,
+        }
+    }
+
+    /// The number of some words.
+    fn number(&mut self, folded: Folded) -> (Rc<Folded>, u32) {
         let next = u32::try_from(self.words.len()).unwrap_or(u32::MAX);
         let folded = Rc::new(folded);
-        let (folded, number) = match self.words.get_key_value(&folded) {
+        match self.words.get_key_value(&folded) {
             Some((known, number)) => (Rc::clone(known), *number),
             None => {
                 self.words.insert(Rc::clone(&folded), next);
                 (folded, next)
             }
-        };
-        Shape {
-            folded,
-            number,
-            traits,
-            stands_for,
-            in_library: in_library == Some(true),
-            is_framework,
         }
     }
 }
