@@ -130,7 +130,7 @@ fn trimmed(
             unpacked_bytes,
             own_fields: ["dump.path", "dump.bytes", "dump.sha256", "dump.fault"].map(str::to_owned).to_vec(),
             blanked: vec![
-                "all memory that no report reads, byte by byte in lines of 64: most texts, arrays and buffers of the process are gone".into(),
+"blank: memory that no report reads, in lines of 64 bytes. Nothing else is: reports look through the heap and the stacks, so texts, arguments and the environment are in it, and it is as secret as the dump".into(),
             ],
         },
     ))

@@ -9,7 +9,8 @@ Keep a dump or recording as evidence that checks itself
 
 Of a dump: the report as JSON, HTML, Markdown and text, the postmortem, tables as CSV, and claims.json: for each statement \
 the addresses, the bytes there, how they were decoded, and the SOS command that shows the same. With it goes a trimmed dump of \
-which `asynctriage verify` makes all of this again. Of a recording: the report, every record, the hash of each batch, and \
+which `asynctriage verify` makes all of this again. That dump is as secret as the whole one: \
+leave it out of what you pass on, or pass on report files alone. Of a recording: the report, every record, the hash of each batch, and \
 the recording itself.
 
 manifest.json says what was made of what; SHA256SUMS has the hash of each file (`sha256sum -c` knows its form). The hash of \
