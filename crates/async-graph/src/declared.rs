@@ -15,6 +15,24 @@ const MAX_OBJECTS: usize = 100_000;
 /// `TypeAttributes.ClassSemanticsMask`: an interface.
 const INTERFACE: u32 = 0x20;
 
+/// Fields of tasks, the classes of what stands there, and whether that holds for boxes alone: their state object is the
+/// context that they run in (8.0 to 11.0).
+const FIELDS: [(&str, &str, bool); 5] = [
+    ("_task", "System.Threading.Tasks.Task", false),
+    ("m_action", "System.Delegate", false),
+    (
+        "m_taskScheduler",
+        "System.Threading.Tasks.TaskScheduler",
+        false,
+    ),
+    (
+        "m_contingentProperties",
+        "System.Threading.Tasks.Task+ContingentProperties",
+        false,
+    ),
+    ("m_stateObject", "System.Threading.ExecutionContext", true),
+];
+
 /// What may stand in a reference field.
 enum Wanted {
     /// Objects of this class and those derived from it.
@@ -131,12 +149,13 @@ fn add_slots(rt: &Runtime<'_>, place: &Place, is_box: bool, out: &mut Vec<(u64, 
         let at = place.at(field).0;
         match field.kind {
             FieldKind::Reference => {
-                // the state object of a box is the context that it runs in (8.0 to 11.0)
-                let context = is_box && &*field.name == "m_stateObject";
-                let wanted = if context {
-                    Wanted::Class("System.Threading.ExecutionContext".into())
-                } else {
-                    wanted(rt, field)
+                let is_core = field.module == rt.globals.core_lib;
+                let known = FIELDS.iter().find(|(name, _, of_box)| {
+                    is_core && *name == &*field.name && (is_box || !of_box)
+                });
+                let wanted = match known {
+                    Some((_, class, _)) => Wanted::Class((*class).into()),
+                    None => wanted(rt, field),
                 };
                 out.push((at, wanted));
             }

@@ -101,6 +101,9 @@ impl Builder<'_, '_> {
                     let is_source = self.out.object(from).is_some_and(|n| !n.class.is_task());
                     if !left_out {
                         self.out.contradicted.extend([from, to]);
+                    } else if !is_source {
+                        // a task that has not ended and one that is awaited cannot both be right
+                        self.out.contradicted.insert(to);
                     }
                     if !(left_out && is_source) {
                         self.out.contradictions.push(Contradiction {

@@ -1,12 +1,35 @@
 //! One changed word of a real dump: what another word contradicts is told.
 
-use asynctriage_dump::Dump;
+use asynctriage_dump::{Addr, Dump, Memory};
 use asynctriage_report::{Confidence, FindingKind, Report};
 use asynctriage_triage::{Options, analyse};
 use std::io::Read;
 
 /// The report of a dump of `testdumps` with other bytes at some place of the file.
 fn report(name: &str, at: usize, new: &[u8]) -> Report {
+    let mut bytes = unpacked(name);
+    bytes[at..at + new.len()].copy_from_slice(new);
+    let dump = Dump::from_bytes(bytes).expect("a dump");
+    analyse(&dump, &Options::default()).expect("a report")
+}
+
+/// The report of a dump with other words at some addresses.
+fn report_of_writes(name: &str, writes: &[(u64, u64)]) -> Report {
+    let mut bytes = unpacked(name);
+    let whole = Dump::from_bytes(bytes.clone()).expect("a dump");
+    for (address, word) in writes {
+        // words of the heap are found by what stands around them
+        let around = whole.memory.slice(Addr(*address), 64).expect("it is there");
+        let mut places = bytes.windows(64).enumerate().filter(|(_, w)| *w == around);
+        let (at, _) = places.next().expect("the memory is in the file");
+        assert!(places.next().is_none());
+        bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+    }
+    let dump = Dump::from_bytes(bytes).expect("a dump");
+    analyse(&dump, &Options::default()).expect("a report")
+}
+
+fn unpacked(name: &str) -> Vec<u8> {
     let path = format!(
         "{}/../../testdumps/{name}.dmp.gz",
         env!("CARGO_MANIFEST_DIR")
@@ -16,9 +39,7 @@ fn report(name: &str, at: usize, new: &[u8]) -> Report {
     flate2::read::GzDecoder::new(&*packed)
         .read_to_end(&mut bytes)
         .expect("a packed dump");
-    bytes[at..at + new.len()].copy_from_slice(new);
-    let dump = Dump::from_bytes(bytes).expect("a dump");
-    analyse(&dump, &Options::default()).expect("a report")
+    bytes
 }
 
 fn has_gap(report: &Report, why: &str) -> bool {
@@ -163,4 +184,24 @@ fn managed_code_that_is_noted_has_a_method() {
         "{:?}",
         damaged.gaps
     );
+}
+
+/// Both ends of a link are changed so that methods seem to await each other; what the innermost one awaited in truth still
+/// names it.
+#[test]
+fn a_circle_of_methods_whose_links_are_denied_is_not_certain() {
+    let whole = report("chain-10.0.15", 0, &[]);
+    let path = |r: &Report| r.findings.iter().any(|f| f.kind == FindingKind::AwaitCycle);
+    assert!(!path(&whole));
+    let (inner, outer) = (0x7ff3_9d80_b078_u64, 0x7ff3_9d80_b178_u64);
+    // the awaiter of the innermost method, and who the outermost one resumes
+    let writes = [(0x7ff3_9d80_b0c8, outer), (outer + 32, inner)];
+    let damaged = report_of_writes("chain-10.0.15", &writes);
+    let cycles = damaged.findings.iter();
+    let mut cycles = cycles
+        .filter(|f| f.kind == FindingKind::AwaitCycle)
+        .peekable();
+    assert!(cycles.peek().is_some(), "{:?}", damaged.findings);
+    assert!(cycles.all(|f| f.confidence < Confidence::Certain));
+    assert!(has_gap(&damaged, "denied by the other"));
 }

@@ -215,8 +215,10 @@ impl Reader<'_, '_, '_> {
             return of_completers(found);
         }
         let awaited = graph.awaited(id);
-        out.on
-            .extend(awaited.map(|(from, edge)| (Node::Async(from), of_link(&edge))));
+        let is_denied = |from| graph.is_contradicted(id) || graph.is_contradicted(from);
+        out.on.extend(
+            awaited.map(|(from, edge)| (Node::Async(from), of_link(&edge, is_denied(from)))),
+        );
         let is_any = node.class == Class::Combinator(Combinator::WhenAny)
             || graph
                 .machines
@@ -299,12 +301,12 @@ pub(super) fn certain(slot: Option<Addr>, how: &'static str) -> Edge {
     }
 }
 
-/// A link that only one of its ends keeps is believed less.
-fn of_link(link: &Link) -> Edge {
+/// A link that only one of its ends keeps is believed less, and so is one between methods of whose links another is denied.
+fn of_link(link: &Link, is_denied: bool) -> Edge {
     Edge {
         slot: Some(link.slot),
         how: link.field.into(),
-        confidence: if link.witness == Witness::Both {
+        confidence: if link.witness == Witness::Both && !is_denied {
             Confidence::Certain
         } else {
             Confidence::Likely
