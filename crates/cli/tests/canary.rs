@@ -112,3 +112,36 @@ fn all_of_them_show_when_they_are_asked_for() {
         "literals of statements never show: {report}"
     );
 }
+
+/// Bytes that hold the word as UTF-8 or UTF-16.
+fn holds(bytes: &[u8], word: &str) -> bool {
+    let wide: Vec<u8> = word.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let has = |needle: &[u8]| bytes.windows(needle.len()).any(|w| w == needle);
+    has(word.as_bytes()) || has(&wide)
+}
+
+/// Reports, tables and the bytes behind claims; the small dump is as secret as the dump, as the manifest says.
+#[test]
+fn no_report_in_a_bundle_of_evidence_holds_a_secret() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bundle = folder.path().join("evidence");
+    let to = bundle.to_str().expect("UTF-8");
+    let output = run(&["export", DUMP, "-o", to, "--all", "--locals"]);
+    assert!(output.status.success(), "{output:?}");
+    let files = std::fs::read_dir(&bundle).expect("a folder").flatten();
+    let paths = files.map(|f| f.path());
+    let reports: Vec<_> = paths
+        .filter(|p| p.is_file() && p.extension().is_none_or(|e| e != "gz"))
+        .collect();
+    assert!(reports.len() > 12, "{reports:?}");
+    for path in reports {
+        let bytes = std::fs::read(&path).expect("readable");
+        for canary in CANARIES {
+            assert!(
+                !holds(&bytes, canary),
+                "{} holds {canary:?}",
+                path.display()
+            );
+        }
+    }
+}
