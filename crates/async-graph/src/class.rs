@@ -105,10 +105,6 @@ pub enum Helper {
     ConnectionTimeouts,
     /// An HTTP/2 connection of HttpClient.
     Http2Connection,
-    /// A call of a client library (database, cache, message broker, gRPC) that a TaskCompletionSource ends.
-    ClientCall,
-    /// A connection of StackExchange.Redis to one server.
-    RedisBridge,
     /// A BlockingCollection: its consumers block threads while it is empty.
     BlockingCollection,
     /// A ReaderWriterLockSlim, or the older ReaderWriterLock.
@@ -117,7 +113,13 @@ pub enum Helper {
     Scheduler,
     /// A computation of F#'s `async` that has begun.
     Activation,
+    /// Of a class that the caller asked for, by the caller's number for it.
+    Wanted(u16),
 }
+
+/// Says by the name of a class whether the caller wants its objects and those of derived classes, and under which number:
+/// they are listed as [`Helper::Wanted`]. Asked once for each type, from the class itself to its bases.
+pub type Wanted = fn(&str) -> Option<u16>;
 
 const TASK: &str = "System.Threading.Tasks.Task";
 /// The box and those derived from it: for debuggers, and while the async profiler of .NET 11 listens.
@@ -179,9 +181,8 @@ const COMBINATORS: [(&str, Combinator); 11] = [
     ),
 ];
 
-const HELPERS: [(&str, Helper); 21] = [
+const HELPERS: [(&str, Helper); 20] = [
     ("System.Net.Http.Http2Connection", Helper::Http2Connection),
-    ("StackExchange.Redis.PhysicalBridge", Helper::RedisBridge),
     ("System.Threading.TimerQueueTimer", Helper::Timer),
     ("System.Threading.TimerQueue", Helper::TimerQueue),
     (
@@ -237,7 +238,7 @@ const HELPERS: [(&str, Helper); 21] = [
 ];
 
 /// The class of a type; `None` for the many that have nothing to do with waiting.
-pub(crate) fn classify(rt: &Runtime<'_>, mt: Addr) -> Option<Class> {
+pub(crate) fn classify(rt: &Runtime<'_>, mt: Addr, wanted: Wanted) -> Option<Class> {
     let ty = rt.ty(mt)?;
     if ty.is_array() || rt.is_dynamic_continuation(mt) {
         return None;
@@ -258,13 +259,13 @@ pub(crate) fn classify(rt: &Runtime<'_>, mt: Addr) -> Option<Class> {
     if let Some((_, combinator)) = COMBINATORS.iter().find(|(n, _)| *n == &*name) {
         return Some(Class::Combinator(*combinator));
     }
-    by_hierarchy(rt, &ty)
+    by_hierarchy(rt, &ty, wanted)
         .or_else(|| fsharp::classify(rt, &ty))
         .or_else(|| is_own_box(rt, &ty).then_some(Class::OwnBox))
         .or_else(|| is_source(rt, &ty).then_some(Class::Source))
 }
 
-fn by_hierarchy(rt: &Runtime<'_>, ty: &Type) -> Option<Class> {
+fn by_hierarchy(rt: &Runtime<'_>, ty: &Type, wanted: Wanted) -> Option<Class> {
     for level in rt.hierarchy(ty.mt) {
         let name = rt.definition_name(&level);
         if let Some((_, helper)) = HELPERS.iter().find(|(n, _)| *n == &*name) {
@@ -296,15 +297,11 @@ fn by_hierarchy(rt: &Runtime<'_>, ty: &Type) -> Option<Class> {
             | "Microsoft.AspNetCore.Server.HttpSys.RequestContext" => {
                 return Some(Class::Helper(Helper::ServerRequest));
             }
-            "StackExchange.Redis.Message"
-            | "RabbitMQ.Client.Impl.AsyncRpcContinuation`1"
-            | "Grpc.Net.Client.Internal.GrpcCall`2" => {
-                return Some(Class::Helper(Helper::ClientCall));
+            n => {
+                if let Some(number) = wanted(n) {
+                    return Some(Class::Helper(Helper::Wanted(number)));
+                }
             }
-            n if n.ends_with("AsyncCallContext") && n.contains(".SqlClient.") => {
-                return Some(Class::Helper(Helper::ClientCall));
-            }
-            _ => {}
         }
     }
     None

@@ -1,7 +1,7 @@
 //! The graph: what resumes what.
 
 use crate::callee::Callees;
-use crate::class::{Class, Helper, classify};
+use crate::class::{Class, Helper, Wanted, classify};
 use crate::machine::{BoxState, COPY, Decoder, Machine};
 use crate::queue::Queues;
 use crate::running::{Running, RunningOperation};
@@ -104,12 +104,18 @@ impl AsyncGraph {
     /// Walks the heap and links everything that waits.
     #[must_use]
     pub fn build(rt: &Runtime<'_>) -> Self {
+        Self::build_with(rt, |_| None)
+    }
+
+    /// The same, and lists the objects of classes that the caller wants besides.
+    #[must_use]
+    pub fn build_with(rt: &Runtime<'_>, wanted: Wanted) -> Self {
         let classes: RwLock<FxHashMap<Addr, Option<Class>>> = RwLock::default();
         let class_of = |mt: Addr| {
             if let Some(known) = classes.read().ok().and_then(|c| c.get(&mt).copied()) {
                 return known;
             }
-            let class = classify(rt, mt);
+            let class = classify(rt, mt, wanted);
             if let Ok(mut all) = classes.write() {
                 all.insert(mt, class);
             }

@@ -53,7 +53,7 @@ pub mod task;
 mod torn;
 mod witness;
 
-pub use class::{Class, Combinator, Helper};
+pub use class::{Class, Combinator, Helper, Wanted};
 pub use graph::{AsyncGraph, Edge, Node, NodeId, Rejected};
 pub use machine::{BoxState, Chosen, Machine};
 pub use queue::Queues;

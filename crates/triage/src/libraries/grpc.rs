@@ -7,7 +7,10 @@ use asynctriage_dump::Addr;
 use asynctriage_report::LeafKind;
 
 pub(super) const CLIENT: Client = Client {
-    call: Some(call_wait),
+    call: Some((
+        |class| class == "Grpc.Net.Client.Internal.GrpcCall`2",
+        call_wait,
+    )),
     object: Some(stream_wait),
     ..Client::new("Grpc.Net.Client.", LeafKind::Grpc)
 };

@@ -46,12 +46,23 @@ pub(crate) struct Process<'a, 'd> {
     pub(crate) graph: &'a AsyncGraph,
 }
 
+/// Whether a class is meant, by its full name; `List`1`, not `List<int>`. Those derived from it are meant, too.
+type IsClass = fn(&str) -> bool;
+
 /// Says what a call stands for, by its object and the name of its class.
 type CallWait = fn(Process<'_, '_>, Addr, &str) -> Option<ClientWait>;
 
 /// Says what a method of a library waits for, by one of the objects among its variables, the name of its class, and what
 /// the method waits for as far as .NET knows it.
 type ObjectWait = fn(Process<'_, '_>, Addr, &str, LeafKind) -> Option<ClientWait>;
+
+impl<'a> Process<'a, '_> {
+    /// The objects that a library wants to see besides calls.
+    fn besides(self, client: &Client) -> &'a [Addr] {
+        let number = client.number();
+        number.map_or(&[], |n| self.graph.helpers(Helper::Wanted(n)))
+    }
+}
 
 /// A library that asks others: a database, cache, message broker or server.
 pub(crate) struct Client {
@@ -61,8 +72,10 @@ pub(crate) struct Client {
     pub(crate) kind: LeafKind,
     /// The class of its commands, and how their language quotes.
     command: Option<(&'static str, Dialect)>,
-    /// For calls that a TaskCompletionSource ends.
-    call: Option<CallWait>,
+    /// For calls that a TaskCompletionSource ends: the class of a call, and what it waits for.
+    call: Option<(IsClass, CallWait)>,
+    /// Objects that explain calls, such as connections, and are found by their class alone.
+    besides: Option<IsClass>,
     /// For waits inside its methods.
     object: Option<ObjectWait>,
 }
@@ -88,6 +101,7 @@ impl Client {
             kind,
             command: None,
             call: None,
+            besides: None,
             object: None,
         }
     }
@@ -130,6 +144,23 @@ const SERVICES: [Service; 7] = [
     hosting::START,
 ];
 
+/// The number of calls among what the graph is asked for; those of what libraries want besides come after it.
+const CALLS: u16 = 0;
+
+/// Under which number the objects of a class are listed that libraries want to see.
+pub(crate) fn wanted(class: &str) -> Option<u16> {
+    if CLIENTS
+        .iter()
+        .any(|c| c.call.is_some_and(|(is, _)| is(class)))
+    {
+        return Some(CALLS);
+    }
+    let client = CLIENTS
+        .iter()
+        .find(|c| c.besides.is_some_and(|is| is(class)))?;
+    client.number()
+}
+
 /// The library that a class or method belongs to, of those that only carry out what the program asked for.
 pub(crate) fn client_of(name: &str) -> Option<&'static Client> {
     CLIENTS.iter().find(|c| name.starts_with(c.prefix))
@@ -141,6 +172,12 @@ pub(crate) fn service_of(method: &str) -> Option<&'static Service> {
 }
 
 impl Client {
+    /// That of what the library wants besides calls.
+    fn number(&self) -> Option<u16> {
+        let at = CLIENTS.iter().position(|c| c == self)?;
+        u16::try_from(at).ok()?.checked_add(CALLS)?.checked_add(1)
+    }
+
     /// What a method waits for, by the first of its variables that tells it.
     pub(crate) fn wait_among(
         &self,
@@ -177,7 +214,7 @@ impl Service {
 
 /// Calls of client libraries by the TaskCompletionSource that ends them.
 pub(crate) fn calls(rt: &Runtime<'_>, graph: &AsyncGraph) -> FxHashMap<Addr, Addr> {
-    let calls = graph.helpers(Helper::ClientCall);
+    let calls = graph.helpers(Helper::Wanted(CALLS));
     if calls.is_empty() {
         return FxHashMap::default();
     }
@@ -206,5 +243,6 @@ pub(crate) fn promise(
     };
     let class = rt.object_type_name(call)?;
     let client = client_of(&class)?;
-    client.call?(process, call, &class)
+    let (_, wait) = client.call?;
+    wait(process, call, &class)
 }

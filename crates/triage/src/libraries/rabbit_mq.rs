@@ -6,7 +6,10 @@ use asynctriage_dump::Addr;
 use asynctriage_report::{LeafKind, RootKind};
 
 pub(super) const CLIENT: Client = Client {
-    call: Some(call_wait),
+    call: Some((
+        |class| class == "RabbitMQ.Client.Impl.AsyncRpcContinuation`1",
+        call_wait,
+    )),
     ..Client::new("RabbitMQ.Client.", LeafKind::MessageBroker)
 };
 pub(super) const CONSUMER: Service = Service {

@@ -3,12 +3,13 @@
 use super::{Client, Process};
 use crate::facts::{ClientWait, Fact};
 use crate::process::sockets::endpoint_text;
-use asynctriage_async_graph::Helper;
 use asynctriage_dump::Addr;
 use asynctriage_report::LeafKind;
 
 pub(super) const CLIENT: Client = Client {
-    call: Some(call_wait),
+    call: Some((|class| class == "StackExchange.Redis.Message", call_wait)),
+    // connections, each to one server
+    besides: Some(|class| class == "StackExchange.Redis.PhysicalBridge"),
     ..Client::new("StackExchange.Redis.", LeafKind::Cache)
 };
 
@@ -46,7 +47,7 @@ fn server(process: Process<'_, '_>, message: Addr) -> Option<String> {
                 .any(|m| m == message)
         })
     };
-    let bridges = process.graph.helpers(Helper::RedisBridge);
+    let bridges = process.besides(&CLIENT);
     let bridge = bridges.iter().copied().find(|b| {
         let sent = rt.reference(*b, "physical");
         holds(sent.and_then(|p| rt.reference(p, "_writtenAwaitingResponse")))

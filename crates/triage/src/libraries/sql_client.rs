@@ -10,14 +10,19 @@ use asynctriage_report::LeafKind;
 
 pub(super) const CLIENT: Client = Client {
     command: Some(("Microsoft.Data.SqlClient.SqlCommand", Dialect::SqlServer)),
-    call: Some(call_wait),
+    call: Some((is_call, call_wait)),
     ..Client::new("Microsoft.Data.SqlClient.", LeafKind::Database)
 };
 pub(super) const FIRST: Client = Client {
     command: Some(("System.Data.SqlClient.SqlCommand", Dialect::SqlServer)),
-    call: Some(call_wait),
+    call: Some((is_call, call_wait)),
     ..Client::new("System.Data.SqlClient.", LeafKind::Database)
 };
+
+/// What a call that is carried out keeps of itself; one class for each kind of call.
+fn is_call(class: &str) -> bool {
+    class.ends_with("AsyncCallContext") && class.contains(".SqlClient.")
+}
 
 /// A call, by the command that it carries out.
 fn call_wait(process: Process<'_, '_>, call: Addr, _class: &str) -> Option<ClientWait> {

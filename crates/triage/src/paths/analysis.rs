@@ -65,7 +65,7 @@ impl<'r, 'd> Analysis<'r, 'd> {
     /// Reads everything that waits in the process of a runtime.
     #[must_use]
     pub fn new(rt: &'r Runtime<'d>) -> Self {
-        let graph = AsyncGraph::build(rt);
+        let graph = AsyncGraph::build_with(rt, libraries::wanted);
         let threads = Threads::read(rt, &graph);
         let posted = graph
             .helpers(Helper::ContextContinuation)
