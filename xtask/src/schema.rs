@@ -1,28 +1,24 @@
-//! The JSON schemas of the reports.
+//! The JSON schemas of the documents.
 
 use crate::shell::{cargo, output, root};
 use anyhow::{Context, Result, bail};
+use serde_json::{Map, Value};
 
-/// The files, and what the example is asked for.
-pub(crate) const FILES: [(&str, &str); 9] = [
-    ("crates/report/schema.json", "dump"),
-    ("crates/report/brief-schema.json", "brief"),
-    ("crates/report/observe-schema.json", "observe"),
-    ("crates/report/trace-schema.json", "trace"),
-    ("crates/report/services-schema.json", "services"),
-    ("crates/report/diff-schema.json", "diff"),
-    ("crates/report/manifest-schema.json", "manifest"),
-    ("crates/report/claims-schema.json", "claims"),
-    ("crates/report/verify-schema.json", "verify"),
-];
+/// Where they are kept, one file for each kind of document. A new kind needs a file to begin with: `{}`.
+pub(crate) const FOLDER: &str = "crates/report/schemas";
 
-pub(crate) fn run(args: &[String]) -> Result<()> {
-    FILES
-        .iter()
-        .try_for_each(|(file, report)| one(args, file, report))
+/// The files, and the kind of document that each describes.
+pub(crate) fn files() -> impl Iterator<Item = (String, &'static str)> {
+    let kinds = asynctriage_report::SCHEMAS.iter().map(|(kind, _)| *kind);
+    kinds.map(|kind| (format!("{FOLDER}/{kind}.json"), kind))
 }
 
-fn one(args: &[String], file: &str, report: &str) -> Result<()> {
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    let only_compares = match args {
+        [] => false,
+        [flag] if flag == "--check" => true,
+        _ => bail!("usage: cargo xtask schema [--check]"),
+    };
     let print = [
         "run",
         "--quiet",
@@ -32,18 +28,18 @@ fn one(args: &[String], file: &str, report: &str) -> Result<()> {
         "schema",
         "--example",
         "schema",
-        "--",
-        report,
     ];
-    let current = output(cargo(&print))?;
-    let path = root().join(file);
-    let written = std::fs::read(&path).unwrap_or_default();
-    match (args, written == current) {
-        ([flag], true) if flag == "--check" => Ok(()),
-        ([flag], false) if flag == "--check" => {
-            bail!("{file} does not fit the model: run `cargo xtask schema`")
+    let current: Map<String, Value> = serde_json::from_slice(&output(cargo(&print))?)?;
+    for (file, kind) in files() {
+        let schema = current.get(kind).with_context(|| kind.to_owned())?;
+        let text = format!("{}\n", serde_json::to_string_pretty(schema)?);
+        let path = root().join(&file);
+        let is_current = std::fs::read_to_string(&path).is_ok_and(|written| written == text);
+        match (is_current, only_compares) {
+            (true, _) => {}
+            (false, true) => bail!("{file} does not fit the model: run `cargo xtask schema`"),
+            (false, false) => std::fs::write(&path, text).context(file)?,
         }
-        ([], _) => std::fs::write(&path, current).with_context(|| file.to_owned()),
-        _ => bail!("usage: cargo xtask schema [--check]"),
     }
+    Ok(())
 }

@@ -72,7 +72,8 @@ fn about(analysis: &Analysis<'_, '_>, text: &str) -> serde_json::Result<String> 
             }
         }
         out += &json(&object)?;
-        out += &json(&views::root(analysis, address, usize::MAX))?;
+        out +=
+            &views::root(analysis, address, usize::MAX).map_or(Ok(String::new()), |r| json(&r))?;
     }
     Ok(out)
 }

@@ -4,7 +4,7 @@
 use crate::class::{Class, classify};
 use crate::graph::Builder;
 use crate::shortfall::REMEDY;
-use asynctriage_clr::{Field, FieldKind, Gap, Place, Runtime, Type};
+use asynctriage_clr::{Field, FieldKind, Gap, GapKind, Place, Runtime, Type};
 use asynctriage_dump::Addr;
 use asynctriage_metadata::{SigType, Table, TypeToken};
 use rustc_hash::FxHashMap;
@@ -78,7 +78,7 @@ impl Builder<'_, '_> {
         wrong.sort_unstable();
         let first = wrong.first()?;
         Some(Gap {
-            section: "chains",
+            kind: GapKind::ImpossibleField,
             place: "fields of tasks, methods and what belongs to them".into(),
             why: format!(
                 "{} of them, such as {first}, name objects that cannot stand there, or no objects at all",
@@ -121,7 +121,7 @@ impl Known {
         let slots = self.slots.entry(mt).or_insert_with(|| {
             let mut all = Vec::new();
             if let Some(ty) = rt.ty(mt) {
-                let is_box = classify(rt, mt) == Some(Class::Box);
+                let is_box = classify(rt, mt, |_| None) == Some(Class::Box);
                 let place = Place {
                     base: Addr(HEAD),
                     ty,

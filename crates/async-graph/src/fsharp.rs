@@ -9,7 +9,7 @@ use crate::class::{Class, Combinator, Helper};
 use crate::graph::{Builder, Node, NodeId};
 use crate::link::Claim;
 use crate::witness::End;
-use asynctriage_clr::{Gap, Runtime, Type};
+use asynctriage_clr::{Gap, GapKind, Runtime, Type};
 use asynctriage_dump::Addr;
 use rustc_hash::FxHashSet;
 use std::collections::VecDeque;
@@ -320,7 +320,7 @@ struct Step {
 /// What is not read of computations.
 fn gap(left: usize) -> Option<Gap> {
     (left > 0).then(|| Gap {
-        section: "chains",
+        kind: GapKind::FSharpAsync,
         place: "computations of F#'s async".into(),
         why: format!(
             "up to {left} activations (AsyncActivationContents) are held by nothing that is known to resume them: they have ended, run now, or wait in a way that is not read, as in Async.FromContinuations"

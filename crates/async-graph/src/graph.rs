@@ -10,7 +10,7 @@ use crate::source::Sources;
 use crate::task::TaskFields;
 use crate::torn::Torn;
 use crate::witness::{Contradiction, End, Witness};
-use asynctriage_clr::{Gap, Heap, Runtime};
+use asynctriage_clr::{Gap, GapKind, Heap, Runtime};
 use asynctriage_dump::Addr;
 use petgraph::graph::{DiGraph, EdgeIndex, NodeIndex};
 use petgraph::visit::EdgeRef;
@@ -215,7 +215,7 @@ impl<'r, 'd> Builder<'r, 'd> {
         let mut gaps = heap.gaps.clone();
         if task.is_none() {
             gaps.push(Gap {
-                section: "chains",
+                kind: GapKind::TaskFields,
                 place: "System.Private.CoreLib".into(),
                 why: "the fields of System.Threading.Tasks.Task are not known: its metadata is not in the dump".into(),
                 remedy: "bring the file with --module-path or --sysroot, or take a dump that includes the metadata: createdump and dotnet-dump on Linux do, on Windows only full dumps".into(),
@@ -418,7 +418,7 @@ fn rejected_gap(rt: &Runtime<'_>, rejected: &[Rejected]) -> Option<Gap> {
         all.push("others".into());
     }
     (count > 0).then(|| Gap {
-        section: "chains",
+        kind: GapKind::RejectedMethod,
         place: "objects that look like waiting methods".into(),
         why: format!(
             "{count} are not read: {}; what they wait for and who waits for them is missing",
@@ -432,7 +432,7 @@ fn rejected_gap(rt: &Runtime<'_>, rejected: &[Rejected]) -> Option<Gap> {
 fn impossible_gap(tasks: &[Addr]) -> Option<Gap> {
     let first = tasks.first()?;
     Some(Gap {
-        section: "chains",
+        kind: GapKind::ImpossibleTask,
         place: "tasks".into(),
         why: format!(
             "{} tasks are in states that no task can have, as {first}: they have ended in more than one way, with an exception that is not there, or while somebody is still registered to be resumed; they count as if they had not ended",

@@ -3,7 +3,7 @@
 //! Its continuations are all of one sealed class, keep variables in two arrays (`Data`, `GCData`) and name the function
 //! that resumes rather than a place in the method, which has no name in the dump. .NET 11 changed all of that.
 
-use asynctriage_clr::{Gap, Heap, Runtime};
+use asynctriage_clr::{Gap, GapKind, Heap, Runtime};
 
 /// The tasks of such methods; a generic form has the same beginning.
 const THUNK_TASK: &str = "System.Runtime.CompilerServices.AsyncHelpers+ThunkTask";
@@ -20,7 +20,7 @@ pub(crate) fn gap(rt: &Runtime<'_>, heap: &Heap) -> Option<Gap> {
     });
     let count = tasks.map(|t| t.count).fold(0, u64::saturating_add);
     (count > 0).then(|| Gap {
-        section: "chains",
+        kind: GapKind::RuntimeAsyncPreview,
         place: "runtime-async as a preview of .NET 10".into(),
         why: format!(
             "{count} tasks are of methods compiled as runtime-async, which .NET 10 keeps in another form than .NET 11: what these methods are and what they wait for is not read, so chains are missing or end early"

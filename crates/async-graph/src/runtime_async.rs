@@ -5,7 +5,7 @@
 //! Continuations that have run keep their contents until they are collected, and may point into chains that live: only
 //! what a task leads to counts.
 
-use asynctriage_clr::{AwaitNumber, Gap, NamedBy, ResumePoint, Runtime};
+use asynctriage_clr::{AwaitNumber, Gap, GapKind, NamedBy, ResumePoint, Runtime};
 use asynctriage_dump::Addr;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
@@ -260,7 +260,7 @@ pub(crate) fn unnamed<'f>(all: impl Iterator<Item = &'f AsyncFrame>) -> Vec<Gap>
     }
     let gap = |(image, count): (&str, u64)| {
         Gap {
-        section: "chains",
+        kind: GapKind::UnnamedFrames,
         place: image.to_owned(),
         why: format!(
             "{count} suspended runtime-async methods have no name: the data of the image is not in the dump, and no list of suspension points knows this build of it"

@@ -3,7 +3,7 @@
 
 use crate::class::Helper;
 use crate::graph::{Builder, NodeId};
-use asynctriage_clr::Gap;
+use asynctriage_clr::{Gap, GapKind};
 use asynctriage_dump::Addr;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -27,7 +27,7 @@ impl Builder<'_, '_> {
         all.sort_unstable();
         let first = all.first().filter(|_| !self.is_moving())?;
         Some(Gap {
-            section: "chains",
+            kind: GapKind::LinkDangling,
             place: "links between methods and what they await".into(),
             why: format!(
                 "{} places, such as {first}, should name who waits or what is awaited, and what they name is no object: chains may be cut there",
@@ -54,7 +54,7 @@ impl Builder<'_, '_> {
         let first = shared.iter().min().filter(|_| !self.is_moving())?;
         self.out.contradicted.extend(doubtful);
         Some(Gap {
-            section: "chains",
+            kind: GapKind::SharedFrames,
             place: "frames of suspended methods".into(),
             why: format!(
                 "{} of them, such as {first}, belong to two tasks: one of their chains is wrong, and nothing that rests on them is certain",
@@ -77,7 +77,7 @@ impl Builder<'_, '_> {
         let lost: Vec<&Addr> = lost.collect();
         let first = lost.first().filter(|_| !self.is_moving())?;
         Some(Gap {
-            section: "heap",
+            kind: GapKind::HeapSegments,
             place: "the list of heap segments".into(),
             why: format!(
                 "the Thread objects of {} of {} threads, such as {first}, are in no segment that could be walked: parts of the heap are missing",
@@ -107,7 +107,7 @@ impl Builder<'_, '_> {
         bad.dedup();
         let first = bad.first().filter(|_| !self.is_moving())?;
         Some(Gap {
-            section: "chains",
+            kind: GapKind::ImpossibleSemaphore,
             place: "semaphores".into(),
             why: format!(
                 "{} of them, such as {first}, contradict themselves: their count, their limit and the tasks in their queue cannot be true together",

@@ -8,7 +8,7 @@
 use crate::graph::{Builder, NodeId};
 use crate::resolve::{Waiter, resolve};
 use crate::runtime_async::Head;
-use asynctriage_clr::Gap;
+use asynctriage_clr::{Gap, GapKind};
 use asynctriage_dump::Addr;
 use petgraph::visit::EdgeRef;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -156,7 +156,7 @@ impl Builder<'_, '_> {
         let methods = all.iter().filter(|id| self.awaits(**id)).count();
         let copies = self.out.rejected.len();
         (methods > 0 || copies > 0).then(|| Gap {
-            section: "chains",
+            kind: GapKind::LinkTorn,
             place: "methods that a garbage collection was moving".into(),
             why: format!(
                 "{methods} of them have a link that only one end knows, and {copies} objects look like methods and name another place as their own: chains through them are left out and the counts are lower bounds; what no root reaches is not told"

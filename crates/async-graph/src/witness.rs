@@ -8,7 +8,7 @@ use crate::class::{Class, Combinator};
 use crate::graph::{Builder, Edge, NodeId};
 use crate::machine::Chosen;
 use crate::resolve::{Waiter, resolve};
-use asynctriage_clr::Gap;
+use asynctriage_clr::{Gap, GapKind};
 use asynctriage_dump::Addr;
 use petgraph::graph::EdgeIndex;
 use petgraph::visit::EdgeRef;
@@ -290,7 +290,7 @@ impl Builder<'_, '_> {
             ),
         };
         Some(Gap {
-            section: "chains",
+            kind: GapKind::LinkDenied,
             place: "links between methods and what they await".into(),
             why: format!(
                 "{} are told by one end and denied by the other ({}): memory is damaged, or the dump caught them in the moment of a change; {left_out}, and nothing that rests on them is certain",

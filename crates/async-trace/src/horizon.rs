@@ -1,7 +1,7 @@
 //! Up to when nothing is missing, and how sure that is.
 
+use crate::account::AsyncTrace;
 use crate::delivery::About;
-use crate::recording::AsyncTrace;
 use crate::{Dispatcher, State};
 
 /// Milliseconds that threads need at most to hand over what they have: busy ones do it at their next record when what

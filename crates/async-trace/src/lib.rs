@@ -17,7 +17,9 @@
     )
 )]
 
+mod account;
 pub mod batch;
+mod books;
 mod bytes;
 mod clock;
 mod delivery;
@@ -40,13 +42,14 @@ pub mod tpl;
 mod verdict;
 mod wire;
 
+pub use account::{AsyncTrace, ContextFacts};
 pub use batch::{Header, Metadata, Outer, Record, SyncClock};
 pub use clock::Clock;
 pub use dispatchers::{Dispatcher, Moment, State, Totals};
 pub use frames::{Frame, FrameList, FrameListId, FrameLists};
 pub use horizon::{Horizon, Horizons, Session, Standing};
 pub use identities::{Breach, Identities, Identity, RecordRef};
-pub use recording::{AsyncTrace, ContextFacts, Recording};
+pub use recording::Recording;
 pub use reject::{Rejected, Rejection};
 pub use spans::{Span, SpanSink};
 pub use verdict::{Container, Flag, Judgement, Verdict, judge};

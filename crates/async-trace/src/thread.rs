@@ -1,13 +1,12 @@
 //! What runs on one thread context: a stack of activations for each family, told from the records in their order.
 
 use crate::batch::Record;
+use crate::books::Books;
 use crate::dispatchers::{Dispatchers, Moment, State};
-use crate::frames::{FrameListId, FrameLists};
-use crate::gaps::Gaps;
-use crate::identities::{Breach, Identities, Identity};
-use crate::spans::{Span, Spans};
+use crate::frames::FrameListId;
+use crate::identities::{Breach, Identity};
+use crate::spans::Span;
 use crate::wire::{Family, Kind};
-use std::collections::BTreeMap;
 
 /// Activations that one thread may nest; deeper ones are not followed. A thread's own stack ends long before.
 const DEEPEST: usize = 4_096;
@@ -63,74 +62,6 @@ impl Activation {
             dispatcher: self.dispatcher,
             time: Some(at.time),
             record: Some(at.record),
-        }
-    }
-}
-
-/// Activations in numbers.
-#[derive(Debug, Default)]
-pub(crate) struct Activations {
-    /// By family and how they ended.
-    counts: [[u64; State::ALL.len()]; 2],
-}
-
-impl Activations {
-    fn add(&mut self, family: Family, how: State) {
-        let row = self.counts.get_mut(family.index());
-        if let Some(count) = row.and_then(|row| row.get_mut(how as usize)) {
-            *count = count.saturating_add(1);
-        }
-    }
-
-    /// Those of a family that ended so; [`State::Running`] for those that did not.
-    pub(crate) fn count(&self, family: Family, how: State) -> u64 {
-        let row = self.counts.get(family.index());
-        row.and_then(|row| row.get(how as usize))
-            .copied()
-            .unwrap_or(0)
-    }
-
-    /// All counts above 0.
-    pub(crate) fn counts(&self) -> BTreeMap<(Family, State), u64> {
-        let keys = Family::ALL
-            .into_iter()
-            .flat_map(|f| State::ALL.map(|s| (f, s)));
-        let all = keys.map(|(family, how)| ((family, how), self.count(family, how)));
-        all.filter(|(_, count)| *count > 0).collect()
-    }
-}
-
-/// What all threads share.
-#[derive(Debug, Default)]
-pub(crate) struct Books<'a> {
-    pub(crate) frames: FrameLists<'a>,
-    pub(crate) dispatchers: Dispatchers,
-    pub(crate) identities: Identities,
-    /// Activations by family and how they ended.
-    pub(crate) activations: Activations,
-    /// Records that mean the innermost activation where there is none, or another than they name.
-    pub(crate) orphans: [u64; 2],
-    /// Where records of runtime-async are missing.
-    pub(crate) gaps: Gaps,
-    /// Call stacks of so many frames may have been cut.
-    pub(crate) cut_at: usize,
-    /// The lowest id that was created.
-    pub(crate) lowest_created: Option<u64>,
-    /// The highest id of runtime-async that was created.
-    pub(crate) highest_created: u64,
-    /// Activations one by one, as far as they are asked for.
-    pub(crate) spans: Spans,
-    serial: u64,
-}
-
-impl Books<'_> {
-    /// A record means an activation that is not there; what the thread did since its last record is missing.
-    fn orphan(&mut self, family: Family, at: Moment, since: u64) {
-        if let Some(count) = self.orphans.get_mut(family.index()) {
-            *count = count.saturating_add(1);
-        }
-        if family == Family::RuntimeAsync {
-            self.gaps.note(at.time, since);
         }
     }
 }

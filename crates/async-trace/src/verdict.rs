@@ -1,9 +1,9 @@
 //! How much a recording can be relied on. There is no word for complete: batches have no numbers, so the last ones can be
 //! missing without a trace.
 
+use crate::account::AsyncTrace;
 use crate::frames::cut_at;
 use crate::horizon::{Horizons, Session};
-use crate::recording::AsyncTrace;
 use crate::wire::{Family, Kind};
 use std::fmt;
 

@@ -8,7 +8,9 @@ mod diff;
 mod export;
 mod form;
 mod join;
+mod mcp;
 mod observe;
+mod schema;
 mod suggest;
 mod symbols;
 mod target;
@@ -22,7 +24,9 @@ pub(crate) use diff::DiffArgs;
 pub(crate) use export::{ExportArgs, VerifyArgs};
 pub(crate) use form::{DraftForm, Form, Format};
 pub(crate) use join::JoinArgs;
+pub(crate) use mcp::McpArgs;
 pub(crate) use observe::ObserveArgs;
+pub(crate) use schema::SchemaArgs;
 pub(crate) use suggest::command_like;
 pub(crate) use symbols::{AddArgs, SymbolsAction, SymbolsArgs};
 pub(crate) use target::Target;
@@ -130,6 +134,10 @@ pub(crate) enum Command {
     Runtimes(RuntimesArgs),
     /// Print a page of the runbook: what a finding means, how sure it is, what to do; without a name the list
     Runbook(RunbookArgs),
+    /// Answer agents and editors over the Model Context Protocol, on the standard input and output
+    Mcp(McpArgs),
+    /// Print the JSON schema of a kind of document; without a name the list of kinds
+    Schema(SchemaArgs),
     /// Learn from a runtime's files what the dumps of its processes lack
     Symbols(SymbolsArgs),
     /// Say what waits at the end of a recording of the async profiler (.NET 11), and how far that can be relied on
@@ -195,9 +203,10 @@ impl Command {
             Self::Diff(args) => &args.output,
             Self::Runtimes(args) => &args.output,
             Self::Runbook(args) => &args.output,
+            Self::Schema(args) => &args.output,
             Self::Trace(args) => &args.output,
             Self::Observe(args) => &args.output,
-            Self::Symbols(_) => return 0,
+            Self::Symbols(_) | Self::Mcp(_) => return 0,
             Self::Collect(args) => return args.verbose,
             Self::Capture(args) => return args.verbose,
         };

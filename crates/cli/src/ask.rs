@@ -1,36 +1,49 @@
 //! `why`, `root`, `find` and `heap --objects`: questions about one thing.
 
-use crate::args::{FindArgs, HeapArgs, RootArgs, WhyArgs};
+use crate::args::{FileArgs, FindArgs, HeapArgs, RootArgs, WhyArgs};
 use crate::commands::{ask_runtime, limit, print, shown};
 use crate::errors::CliError;
 use crate::exit::Exit;
 use crate::output::Destination;
 use crate::symbols;
 use asynctriage_dump::Addr;
-use asynctriage_report::{self as report, Address};
+use asynctriage_report::{self as report, Address, WhyReport};
 use asynctriage_triage::{Analysis, Values, views};
+use std::path::{Path, PathBuf};
 
 /// Why something waits.
 pub(crate) fn why(args: &WhyArgs) -> Result<Exit, CliError> {
     let destination = Destination::new(&args.output, &args.dump)?;
-    let subject = subject(&args.subject)?;
-    let found = ask_runtime(&args.dump, &args.files, |runtime| {
-        let runtime = runtime.with_points(symbols::lists(&[]));
+    let values = Values::shown(args.show_values);
+    let report = explained(&args.dump, (&args.files, &[]), &args.subject, values)?;
+    print(&destination, &args.output, true, &report, report::why)?;
+    Ok(Exit::Written)
+}
+
+/// Why a subject of a dump waits, with the files and folders of symbols that complete the dump.
+pub(crate) fn explained(
+    dump: &Path,
+    (files, symbols): (&FileArgs, &[PathBuf]),
+    word: &str,
+    values: Values,
+) -> Result<WhyReport, CliError> {
+    let subject = subject(word)?;
+    let found = ask_runtime(dump, files, |runtime| {
+        let runtime = runtime.with_points(symbols::lists(symbols));
         let analysis = Analysis::new(&runtime)
-            .with_symbols(args.files.module_path.clone())
-            .with_values(Values::shown(args.show_values));
+            .with_symbols([symbols, &files.module_path].concat())
+            .with_values(values);
         views::why(&analysis, &subject)
     })?;
     let mut report = found.ok_or_else(|| {
         CliError::new(
             Exit::Usage,
-            format!("nothing that waits or runs is {}", args.subject),
+            format!("nothing that waits or runs is {word}"),
             "name a chain of the report (C3), an object of one, or a thread; `asynctriage root` says what keeps any object",
         )
     })?;
-    report.dump = shown(&args.dump);
-    print(&destination, &args.output, true, &report, report::why)?;
-    Ok(Exit::Written)
+    report.dump = shown(dump);
+    Ok(report)
 }
 
 /// What the word for a chain, thread or object means.

@@ -18,11 +18,11 @@ use asynctriage_clr::{Runtime, RuntimeError};
 use asynctriage_dump::{Addr, Dump, OpenOptions};
 use asynctriage_image::ImageFiles;
 use asynctriage_report::{
-    self as report, Address, MergedStacks, Part, Report, Severity, TextOptions,
+    self as report, Address, Document, MergedStacks, ObjectReport, Part, Report, Severity,
+    TextOptions,
 };
 use asynctriage_triage::{Analysis, Options, Values, analyse, views};
 use clap::ValueEnum;
-use serde::Serialize;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
@@ -110,7 +110,7 @@ fn triaged(args: &ReportArgs, stacks: bool) -> Result<Report, CliError> {
 }
 
 /// The report of a dump; symbols are looked for in the folders and beside the modules.
-fn analysed(
+pub(crate) fn analysed(
     path: &Path,
     files: &FileArgs,
     folders: &[PathBuf],
@@ -233,15 +233,9 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Exit, CliError> {
 
 fn object(args: &ShowArgs, address: Address) -> Result<Exit, CliError> {
     let destination = Destination::new(&args.output, &args.dump)?;
-    let options = views::ObjectOptions {
-        limit: limit(args.limit, args.all),
-        values: Values::shown(args.show_values),
-    };
-    let found = ask_runtime(&args.dump, &args.files, |runtime| {
-        let runtime = runtime.with_points(symbols::lists(&[]));
-        views::object(&Analysis::new(&runtime), Addr(address.0), options)
-    })?;
-    let report = found.ok_or_else(|| ask::no_object(address))?;
+    let most = limit(args.limit, args.all);
+    let values = Values::shown(args.show_values);
+    let report = object_of(&args.dump, &args.files, address, most, values)?;
     print(
         &destination,
         &args.output,
@@ -250,6 +244,22 @@ fn object(args: &ShowArgs, address: Address) -> Result<Exit, CliError> {
         report::object,
     )?;
     Ok(Exit::Written)
+}
+
+/// What is known of the object at an address.
+pub(crate) fn object_of(
+    dump: &Path,
+    files: &FileArgs,
+    address: Address,
+    limit: usize,
+    values: Values,
+) -> Result<ObjectReport, CliError> {
+    let options = views::ObjectOptions { limit, values };
+    let found = ask_runtime(dump, files, |runtime| {
+        let runtime = runtime.with_points(symbols::lists(&[]));
+        views::object(&Analysis::new(&runtime), Addr(address.0), options)
+    })?;
+    found.ok_or_else(|| ask::no_object(address))
 }
 
 fn item(args: &ShowArgs, id: &str) -> Result<Exit, CliError> {
@@ -273,7 +283,7 @@ fn item(args: &ShowArgs, id: &str) -> Result<Exit, CliError> {
             "ids are those of the report and the postmortem; those of a report made with --all need --all here, too",
         )
     };
-    let found = report::find(&report, id).ok_or_else(none)?;
+    let found = report::ItemReport::of(&report, id).ok_or_else(none)?;
     print(
         &destination,
         &args.output,
@@ -386,7 +396,7 @@ pub(crate) fn no_runtime(dump: &Dump, error: RuntimeError) -> CliError {
     CliError::new(exit, error.to_string(), error.remedy())
 }
 
-pub(crate) fn print<T: Serialize, F>(
+pub(crate) fn print<T: Document, F>(
     destination: &Destination,
     args: &OutputArgs<F>,
     all: bool,

@@ -24,6 +24,7 @@ pub(crate) fn join(args: &JoinArgs) -> Result<Exit, CliError> {
             Err(error) if args.dumps.len() == 1 => return Err(error),
             Err(error) => gaps.push(Gap {
                 id: format!("G{}", gaps.len().saturating_add(1)),
+                kind: "input".into(),
                 section: "dumps".into(),
                 place: dump.display().to_string(),
                 why: error.render().trim_end().to_owned(),

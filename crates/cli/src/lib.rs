@@ -19,6 +19,7 @@ mod forms;
 mod interrupt;
 mod join;
 mod limits;
+mod mcp;
 mod new_file;
 mod observe;
 mod output;
@@ -26,6 +27,7 @@ mod progress;
 mod recipe;
 mod runbook;
 mod saved;
+mod schema;
 mod symbols;
 mod trace;
 mod trim;
@@ -102,6 +104,8 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
         Command::Diff(args) => diff::diff(args),
         Command::Runtimes(args) => commands::runtimes(args),
         Command::Runbook(args) => runbook::runbook(args),
+        Command::Mcp(args) => mcp::mcp(args),
+        Command::Schema(args) => schema::schema(args),
         Command::Symbols(args) => symbols::symbols(args),
         Command::Trace(args) => trace::trace(args),
         Command::Capture(args) => capture::capture(args),

@@ -5,7 +5,7 @@ use crate::commands::print;
 use crate::errors::CliError;
 use crate::exit::Exit;
 use crate::output::Destination;
-use asynctriage_report::RunbookPage;
+use asynctriage_report::{RunbookList, RunbookPage, SCHEMA_VERSION};
 use std::path::Path;
 
 /// A page that is part of the program, so that it is at hand where nothing else is.
@@ -57,8 +57,14 @@ pub(crate) fn runbook(args: &RunbookArgs) -> Result<Exit, CliError> {
     // there is no dump that the output could overwrite
     let destination = Destination::new(&args.output, Path::new(""))?;
     let Some(name) = &args.name else {
-        let all: Vec<RunbookPage> = PAGES.iter().map(|(n, text)| page(n, text, false)).collect();
-        print(&destination, &args.output, true, &all, |all, _| list(all))?;
+        let pages = PAGES.iter().map(|(n, text)| page(n, text, false));
+        let all = RunbookList {
+            schema_version: SCHEMA_VERSION.to_owned(),
+            pages: pages.collect(),
+        };
+        print(&destination, &args.output, true, &all, |all, _| {
+            list(&all.pages)
+        })?;
         return Ok(Exit::Written);
     };
     let Some((name, text)) = PAGES.iter().find(|(n, _)| n == name) else {
@@ -68,7 +74,10 @@ pub(crate) fn runbook(args: &RunbookArgs) -> Result<Exit, CliError> {
             "asynctriage runbook lists the pages",
         ));
     };
-    let page = page(name, text, true);
+    let page = RunbookPage {
+        schema_version: SCHEMA_VERSION.to_owned(),
+        ..page(name, text, true)
+    };
     print(&destination, &args.output, true, &page, |page, _| {
         page.text.clone().unwrap_or_default()
     })?;
@@ -94,6 +103,7 @@ fn page(name: &'static str, text: &'static str, whole: bool) -> RunbookPage {
             .map(str::to_owned)
             .collect(),
         text: whole.then(|| body.to_owned()),
+        ..RunbookPage::default()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Modules whose metadata neither the dump nor a file has: what to bring.
 
-use crate::gap::Gap;
+use crate::gap::{Gap, GapKind};
 use crate::runtime::Runtime;
 use asynctriage_dump::{Addr, ImageStamp, MappedFile};
 use std::collections::BTreeSet;
@@ -113,7 +113,7 @@ impl Runtime<'_> {
             format!("; the names of System.Private.CoreLib are {}", names.from)
         });
         vec![Gap {
-            section: "names",
+            kind: GapKind::Metadata,
             place: match absent.len() {
                 1 => first.file_name().to_owned(),
                 count => format!("{count} modules, such as {}", first.file_name()),
@@ -138,7 +138,7 @@ impl Runtime<'_> {
         let first = unfound.next()?;
         let count = unfound.count().saturating_add(1);
         Some(Gap {
-            section: "names",
+            kind: GapKind::DamagedMetadata,
             place: match count {
                 1 => format!("module {}", first.addr),
                 n => format!("{n} modules, such as that at {}", first.addr),
@@ -164,7 +164,7 @@ impl Runtime<'_> {
             first.name.clone()
         };
         Some(Gap {
-            section: "names",
+            kind: GapKind::DamagedMetadata,
             place: match bad.len() {
                 1 => format!("the metadata of {first}"),
                 n => format!("the metadata of {n} modules, such as {first}"),

@@ -69,7 +69,7 @@ pub use code::{
 pub use core_names::{CoreLibBuild, pack_core_names};
 pub use error::{Cause, RuntimeError};
 pub use exceptions::{Exception, ThrowFrame};
-pub use gap::Gap;
+pub use gap::{Gap, GapKind, Section};
 pub use heap::{
     Background, BadObject, Collection, Heap, HeapObject, HeapShape, Held, MAX_RETAINED, Reference,
     Referrers, Retained, Segment, SegmentKind, TypeCount,

@@ -64,7 +64,7 @@ impl Runtime<'_> {
     fn add_threads(&self, roots: &mut Roots) {
         let (threads, gap) = self.threads();
         let mut whole = gap.is_none();
-        for thread in &threads {
+        for thread in threads {
             roots
                 .strong
                 .extend(self.stack_words(thread).map(|(_, word)| word));

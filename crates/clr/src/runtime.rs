@@ -4,11 +4,12 @@ use crate::code::CodeCache;
 use crate::core_names::{self, CoreNames};
 use crate::descriptor::Descriptor;
 use crate::error::{Cause, RuntimeError, cut_note};
-use crate::gap::Gap;
+use crate::gap::{Gap, GapKind};
 use crate::layout::{Layout, MissingField, Offsets};
 use crate::locate::{DacTablePlace, Found, locate};
 use crate::modules::ModuleCache;
 use crate::native::Native;
+use crate::threads::Thread;
 use crate::types::TypeCache;
 use crate::version::{Version, VersionSource};
 use asynctriage_dump::{Addr, Arch, Budget, Dump, Memory, Os, StreamEnd};
@@ -74,6 +75,7 @@ pub struct Runtime<'d> {
     pub(crate) native: OnceLock<Native<'d>>,
     /// Places among the dump's threads, by the system's ids.
     pub(crate) snapshots: OnceLock<FxHashMap<u32, usize>>,
+    pub(crate) all_threads: OnceLock<(Vec<Thread>, Option<Gap>)>,
 }
 
 impl Runtime<'_> {
@@ -156,13 +158,13 @@ impl<'d> Runtime<'d> {
         let (threads, counted) = self.threads();
         let doubt = |place: &str, why: String| {
             Gap {
-            section: "runtime",
+            kind: GapKind::Layouts,
             place: place.into(),
             why,
             remedy: "the dump may be damaged, or of a build whose layouts differ: check the figures with another dump".into(),
         }
         };
-        let mut out: Vec<Gap> = counted.into_iter().collect();
+        let mut out: Vec<Gap> = counted.cloned().into_iter().collect();
         let known = |id: u32| self.dump.threads.iter().any(|t| t.id == id);
         if !self.dump.threads.is_empty() && !threads.iter().any(|t| known(t.os_id)) {
             out.push(doubt(
@@ -215,7 +217,7 @@ impl<'d> Runtime<'d> {
     fn preview(&self) -> Option<Gap> {
         let version = self.version.filter(|v| v.preview)?;
         Some(Gap {
-            section: "runtime",
+            kind: GapKind::Prerelease,
             place: format!(".NET {version}"),
             why: format!(
                 "a build before the release: it is read by the layouts of the release ({}), which may differ in what the checks do not cover",
@@ -265,6 +267,7 @@ impl<'d> Runtime<'d> {
             core_names: None,
             native: OnceLock::new(),
             snapshots: OnceLock::new(),
+            all_threads: OnceLock::new(),
         }
         .with_core_names()
     }
@@ -335,7 +338,7 @@ fn packing(dump: &Dump) -> Option<Gap> {
         ),
     };
     Some(Gap {
-        section: "dump",
+        kind: GapKind::PackedFile,
         place: format!("the {} file", packed.format),
         why,
         remedy,
@@ -346,7 +349,7 @@ fn packing(dump: &Dump) -> Option<Gap> {
 fn cut(dump: &Dump) -> Option<Gap> {
     let lost = dump.truncated?;
     Some(Gap {
-        section: "dump",
+        kind: GapKind::CutFile,
         place: "the file".into(),
         why: format!(
             "it ends early: {} bytes in {} regions of memory are missing, and {} entries of the list of regions",
@@ -359,7 +362,7 @@ fn cut(dump: &Dump) -> Option<Gap> {
 /// What the file's list of memory says against itself.
 fn shape(dump: &Dump) -> Option<Gap> {
     dump.contradictions.any().then(|| Gap {
-        section: "dump",
+        kind: GapKind::MemoryList,
         place: "the list of what memory the file holds".into(),
         why: format!(
             "it contradicts itself: {}; memory may be missing, or stand at wrong addresses",

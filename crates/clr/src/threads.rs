@@ -1,6 +1,6 @@
 //! Managed threads and their stacks.
 
-use crate::gap::Gap;
+use crate::gap::{Gap, GapKind};
 use crate::runtime::Runtime;
 use asynctriage_dump::{Addr, Os, ThreadSnapshot};
 use rustc_hash::FxHashSet;
@@ -127,7 +127,7 @@ impl Runtime<'_> {
             .and_then(|c| usize::try_from(c).ok())
             .unwrap_or(0);
         let gap = (expected != threads.len()).then(|| Gap {
-            section: "threads",
+            kind: GapKind::ThreadList,
             place: format!("thread list at {store}"),
             why: format!(
                 "the runtime counts {expected} threads, the list has {}",
@@ -142,16 +142,15 @@ impl Runtime<'_> {
 
     /// All managed threads, dead ones that are still listed included, and what is wrong with the list.
     #[must_use]
-    pub fn threads(&self) -> (Vec<Thread>, Option<Gap>) {
-        let native = self.native_threads();
-        (
-            native
-                .threads
-                .into_iter()
-                .filter_map(|t| self.read_thread(t))
-                .collect(),
-            native.gap,
-        )
+    pub fn threads(&self) -> (&[Thread], Option<&Gap>) {
+        let read = || {
+            let native = self.native_threads();
+            let threads = native.threads.into_iter();
+            let threads = threads.filter_map(|t| self.read_thread(t));
+            (threads.collect(), native.gap)
+        };
+        let (threads, gap) = self.all_threads.get_or_init(read);
+        (threads, gap.as_ref())
     }
 
     fn read_thread(&self, addr: Addr) -> Option<Thread> {

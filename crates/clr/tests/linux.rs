@@ -1,6 +1,6 @@
 //! Stacks of x64 Linux, where code of CoreLib keeps no frame pointers, and references of its heap.
 
-use asynctriage_clr::{FrameSource, Gap, Reference, Runtime};
+use asynctriage_clr::{FrameSource, Gap, GapKind, Reference, Runtime};
 use asynctriage_dump::Dump;
 use std::io::Read;
 use std::path::Path;
@@ -49,7 +49,7 @@ fn every_step_is_exact_down_to_the_first_method() {
     let rt = Runtime::open(&dump).unwrap();
     let (threads, _) = rt.threads();
     let mut count = 0;
-    for thread in &threads {
+    for thread in threads {
         let stack = rt.stack(thread);
         assert_eq!(stack.breaks, [], "{stack:?}");
         let Some(first) = stack.frames.last() else {
@@ -80,7 +80,7 @@ fn threads_without_registers_are_a_gap() {
     let gap = gaps
         .iter()
         .find(|g| g.why.contains("no registers for 9 of 9 threads"));
-    assert_eq!(gap.map(|g| g.section), Some("threads"), "{gaps:?}");
+    assert_eq!(gap.map(|g| g.kind), Some(GapKind::Registers), "{gaps:?}");
 }
 
 #[test]

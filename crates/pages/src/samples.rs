@@ -35,6 +35,7 @@ pub(crate) fn deadlock() -> Report {
         waits: waits(),
         gaps: vec![Gap {
             id: "G1".into(),
+            kind: "metadata".into(),
             section: "names".into(),
             place: "a.dll".into(),
             why: "its metadata is not in the dump".into(),

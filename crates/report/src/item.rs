@@ -1,13 +1,15 @@
 //! What the ids of a report stand for.
 
 use crate::{
-    ChainGroup, Dump, Evidence, Finding, Gap, Heap, Member, Pool, Report, Request, Thread, WaitNode,
+    ChainGroup, Dump, Evidence, Finding, Gap, Heap, Member, Pool, Report, Request, SCHEMA_VERSION,
+    Thread, WaitNode,
 };
 use serde::Serialize;
 
 /// A part of a report that has an id.
 #[derive(Clone, Copy, Debug, Serialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "what", content = "value", rename_all = "kebab-case")]
 pub enum Item<'r> {
     /// `F1`.
     Finding(&'r Finding),
@@ -42,6 +44,31 @@ pub enum Item<'r> {
     Pool(&'r Pool),
     /// `H1`: the heap.
     Heap(&'r Heap),
+}
+
+/// The answer to an id: what it stands for.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ItemReport<'r> {
+    /// [`SCHEMA_VERSION`] of the writer.
+    pub schema_version: String,
+    /// The id.
+    pub id: &'r str,
+    /// What it stands for.
+    #[serde(flatten)]
+    pub item: Item<'r>,
+}
+
+impl<'r> ItemReport<'r> {
+    /// What an id of a report stands for.
+    #[must_use]
+    pub fn of(report: &'r Report, id: &'r str) -> Option<Self> {
+        Some(Self {
+            schema_version: SCHEMA_VERSION.to_owned(),
+            id,
+            item: find(report, id)?,
+        })
+    }
 }
 
 /// What an id of a report stands for.

@@ -17,12 +17,16 @@
     )
 )]
 
+mod document;
 mod item;
 mod model;
 mod text;
 pub mod timeline;
 
-pub use item::{Item, find};
+#[cfg(feature = "schema")]
+pub use document::schema;
+pub use document::{Document, SCHEMAS, schema_id};
+pub use item::{Item, ItemReport, find};
 pub use model::*;
 pub use text::{
     Part, TextOptions, bytes, count, diff, duration, headline, heap, item, merged, object, objects,
@@ -30,12 +34,12 @@ pub use text::{
     tree, verify, why,
 };
 
-/// A report as JSON: indented, keys in the order of the contract, a newline at the end.
+/// A document as JSON: `$schema` and `kind` first, indented, keys in the order of the contract, a newline at the end.
 ///
 /// # Errors
 /// Those of the serialiser; the types of this crate give it no reason for any. A number that is not finite becomes null.
-pub fn json<T: serde::Serialize>(report: &T) -> serde_json::Result<String> {
-    let mut out = serde_json::to_string_pretty(report)?;
+pub fn json<T: Document>(document: &T) -> serde_json::Result<String> {
+    let mut out = serde_json::to_string_pretty(&document::Envelope::of(document))?;
     out.push('\n');
     Ok(out)
 }

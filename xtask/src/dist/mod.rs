@@ -93,10 +93,13 @@ fn archive_in(target: &str, folder: &Path) -> Result<(String, Vec<u8>)> {
     let top = format!("asynctriage-{version}-{target}");
     let file = program.file_name().map(|n| n.to_string_lossy());
     let mut entries = vec![Entry::program(file.unwrap_or_default(), bytes)];
-    let schemas = schema::FILES.map(|(file, _)| file);
-    for file in ["LICENSE", "README.md"].iter().chain(&schemas) {
-        let bytes = std::fs::read(root().join(file)).with_context(|| (*file).to_owned())?;
-        let name = file.replace("crates/report/", "schema/");
+    let texts = ["LICENSE", "README.md"].map(str::to_owned);
+    for file in texts
+        .into_iter()
+        .chain(schema::files().map(|(file, _)| file))
+    {
+        let bytes = std::fs::read(root().join(&file)).with_context(|| file.clone())?;
+        let name = file.replace(schema::FOLDER, "schema");
         entries.push(Entry::text(name, bytes));
     }
     let linked = Linked::of(target)?;

@@ -2,12 +2,17 @@
 
 use super::tree::{File, Tree};
 
+/// Outside the workspace, so they cannot inherit from it.
+const OUTSIDE: &str = "examples/";
 /// The one crate that maps files.
 const MAPPING: (&str, &str) = ("memmap2", "dump");
 
 pub(super) fn check(tree: &Tree) -> Vec<String> {
     let manifests = tree.0.iter().filter(|f| f.path.ends_with("/Cargo.toml"));
-    manifests.flat_map(manifest).collect()
+    manifests
+        .filter(|f| !f.path.starts_with(OUTSIDE))
+        .flat_map(manifest)
+        .collect()
 }
 
 fn manifest(file: &File) -> Vec<String> {

@@ -4,7 +4,7 @@
 //! segments; with segments the young generations share one, so each is visited once.
 
 use super::collection::Collection;
-use crate::gap::Gap;
+use crate::gap::{Gap, GapKind};
 use crate::runtime::Runtime;
 use asynctriage_dump::Addr;
 use rustc_hash::FxHashSet;
@@ -271,7 +271,7 @@ impl Runtime<'_> {
             |f| f.to_string(),
         );
         Gap {
-            section: "heap",
+            kind: GapKind::HeapList,
             place: format!("{what} at {at}"),
             why,
             remedy:

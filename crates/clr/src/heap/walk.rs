@@ -2,7 +2,7 @@
 
 use super::index::{BadObject, Bits, Heap, HeapObject, TypeCount};
 use super::segments::{HeapShape, Segment};
-use crate::gap::Gap;
+use crate::gap::{Gap, GapKind};
 use crate::runtime::Runtime;
 use asynctriage_dump::Addr;
 use rayon::prelude::*;
@@ -148,7 +148,7 @@ fn finish(mut shape: HeapShape, mut tally: Tally) -> Heap {
         .sum();
     if absent > 0 {
         gaps.push(Gap {
-            section: "heap",
+            kind: GapKind::HeapMemory,
             place: format!("{absent} bytes of heap segments"),
             why: "the dump was written without them, or is cut off".into(),
             remedy:
@@ -159,7 +159,7 @@ fn finish(mut shape: HeapShape, mut tally: Tally) -> Heap {
     let wrong = tally.bad.iter().filter(|b| !b.absent).count();
     if wrong > 0 {
         gaps.push(Gap {
-            section: "heap",
+            kind: GapKind::HeapObjects,
             place: format!("{wrong} places in heap segments"),
             why: "no object could be recognised there; the walk went on behind them".into(),
             remedy: "a dump taken at another moment is usually whole".into(),
@@ -167,7 +167,7 @@ fn finish(mut shape: HeapShape, mut tally: Tally) -> Heap {
     }
     if shape.collection.moving {
         gaps.push(Gap {
-            section: "heap",
+            kind: GapKind::HeapMoving,
             place: "the whole heap".into(),
             why: "the dump was taken while a garbage collection moved objects".into(),
             remedy: "take another dump a few seconds later".into(),

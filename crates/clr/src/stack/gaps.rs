@@ -1,7 +1,7 @@
 //! What is missing of the stacks of the process's threads.
 
 use super::StackBreak;
-use crate::gap::Gap;
+use crate::gap::{Gap, GapKind};
 use crate::runtime::Runtime;
 use crate::threads::Thread;
 use asynctriage_dump::Addr;
@@ -54,7 +54,7 @@ impl Runtime<'_> {
             ));
         }
         (!parts.is_empty()).then(|| Gap {
-            section: "threads",
+            kind: GapKind::ThreadNotes,
             place: "the notes of the core".into(),
             why: format!(
                 "{}; threads and mapped files may be missing",
@@ -70,7 +70,7 @@ impl Runtime<'_> {
         let missing: Vec<&&Thread> = living.iter().filter(lacks).collect();
         let first = missing.first()?;
         Some(Gap {
-            section: "threads",
+            kind: GapKind::Registers,
             place: match missing.len() {
                 1 => format!("thread {}", first.os_id),
                 n => format!("{n} threads, such as {}", first.os_id),
@@ -92,7 +92,7 @@ impl Runtime<'_> {
         let calls: Vec<(u32, Addr)> = calls.collect();
         let (first, at) = calls.first()?;
         Some(Gap {
-            section: "threads",
+            kind: GapKind::UnknownCode,
             place: match calls.len() {
                 1 => format!("the stack of thread {first}"),
                 n => format!("the stacks of {n} threads, such as that of {first}"),
@@ -128,7 +128,7 @@ impl Runtime<'_> {
         let gap = |(why, broken): (String, Broken<'_>)| {
             let of = broken.first.os_id;
             Gap {
-                section: "threads",
+                kind: GapKind::Stack,
                 place: match broken.count {
                     1 => format!("the stack of thread {of}, at {}", self.code_text(broken.at)),
                     n => format!(

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 
 use super::real::{killed, live_methods, tpl};
-use super::{Headers, Nettrace, Row, four, rows, six};
+use super::version6::six;
+use super::{Headers, Nettrace, Row, four, rows};
 use crate::runtime::Methods;
 use crate::tpl::TplEvent;
 use crate::{Event, Summary, Trace};

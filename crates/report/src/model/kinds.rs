@@ -1,21 +1,33 @@
-//! The closed word lists of the contract.
+//! The word lists of the contract. Kinds are open lists: a reader takes a word of a later version as `other`. Degrees, such
+//! as severity and confidence, are closed.
 
-/// Declares an enum whose variants are words of the contract: the word is what JSON and text show.
+/// Declares an enum whose variants are words of the contract: the word is what JSON and text show. The list is open where
+/// it ends with `or Other`, which stands for words that this version does not know and never writes.
 macro_rules! words {
-    ($(#[$attr:meta])* $name:ident { $($(#[$vattr:meta])* $variant:ident = $word:literal,)* }) => {
+    ($(#[$attr:meta])* $name:ident { $($(#[$vattr:meta])* $variant:ident = $word:literal,)* } $(or $other:ident)?) => {
         $(#[$attr])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-        pub enum $name { $($(#[$vattr])* #[serde(rename = $word)] $variant,)* }
+        pub enum $name {
+            $($(#[$vattr])* #[serde(rename = $word)] $variant,)*
+            $(
+                /// A word of a later version.
+                #[serde(other, rename = "other")]
+                $other,
+            )?
+        }
 
         impl $name {
-            /// All of them, in the order of the contract.
+            /// All that this version writes, in the order of the contract.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
             /// The word in the report.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word,)* }
+                match self {
+                    $(Self::$variant => $word,)*
+                    $(Self::$other => "other",)?
+                }
             }
         }
 
@@ -52,7 +64,7 @@ words! {
         Thread = "thread",
         /// A delegate that somebody registered.
         Callback = "callback",
-    }
+    } or Other
 }
 
 words! {
@@ -132,7 +144,7 @@ words! {
         /// None of these.
         #[default]
         Unknown = "unknown",
-    }
+    } or Other
 }
 
 words! {
@@ -164,7 +176,7 @@ words! {
         /// Nobody waits for the chain.
         #[default]
         None = "none",
-    }
+    } or Other
 }
 
 words! {
@@ -220,7 +232,7 @@ words! {
         CompletedNotCollected = "completed-not-collected",
         /// Nothing hangs.
         Idle = "idle",
-    }
+    } or Other
 }
 
 words! {
@@ -270,7 +282,7 @@ words! {
         Timer = "timer",
         /// What is called when a cancellation token is cancelled.
         Registration = "registration",
-    }
+    } or Other
 }
 
 words! {

@@ -15,6 +15,7 @@ mod merged;
 mod objects;
 mod observe;
 mod process;
+mod profile;
 mod report;
 mod root;
 mod runbook;
@@ -59,31 +60,26 @@ pub use observe::{
 pub use process::{
     ObjectRef, OutgoingCall, Pool, QueuedKind, QueuedWork, Request, Thread, ThreadFrame,
 };
+pub use profile::{
+    AsyncProfile, Callstacks, DispatcherCounts, NotCompleted, ProfilerClock, ProfilerContext,
+    ProfilerMetadata, TraceBreach, TraceRejection,
+};
 pub use report::{
     Collection, Dump, Gap, Heap, LayoutFact, LeftOut, Process, Rejected, Report, Runtime,
     SCHEMA_VERSION, Timing, Tool,
 };
 pub use root::{GcRootKind, RootHop, RootPath, RootsReport};
-pub use runbook::RunbookPage;
+pub use runbook::{RunbookList, RunbookPage};
 pub use runtimes::{RuntimeTable, RuntimesReport};
 pub use services::{Hop, MissingServer, RequestPath, Service, ServicesReport};
 pub use trace::{
-    AsyncProfile, Callstacks, Completeness, DispatcherCounts, NotCompleted, ProfilerClock,
-    ProfilerContext, ProfilerMetadata, TraceBatch, TraceBreach, TraceChain, TraceContainer,
-    TraceDamage, TraceFlag, TraceFrame, TraceMember, TraceMethods, TraceMoment, TraceRecord,
-    TraceRecordRef, TraceRejection, TraceReport, TraceVerdict,
+    Completeness, TraceBatch, TraceChain, TraceContainer, TraceDamage, TraceFlag, TraceFrame,
+    TraceMember, TraceMethods, TraceMoment, TraceRecord, TraceRecordRef, TraceReport, TraceState,
+    TraceVerdict,
 };
 pub use views::{Decoded, FieldRow, HeapReport, ObjectReport, TaskReport, TaskRow, TypeRow};
 pub use waits::{WaitEdge, WaitGraph, WaitNode, WaitNodeKind};
 pub use why::{WhyEnd, WhyKind, WhyRelation, WhyReport, WhyStep};
-
-#[cfg(feature = "schema")]
-mod schema;
-#[cfg(feature = "schema")]
-pub use schema::{
-    brief_schema, claims_schema, diff_schema, manifest_schema, observe_schema, schema,
-    services_schema, trace_schema, verify_schema,
-};
 
 #[cfg(test)]
 mod tests;

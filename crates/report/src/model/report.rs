@@ -219,8 +219,11 @@ pub struct LayoutFact {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Gap {
-    /// A word that names the kind of gap.
+    /// Its id in this report, `G1`; in reports of `observe` a word for its kind.
     pub id: String,
+    /// A word that names the kind of gap and is the same in every report: `registers`, `heap-memory`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub kind: String,
     /// The part of the report that lacks something: `heap`, `chains`, `threads`.
     pub section: String,
     /// The address range, module or object.

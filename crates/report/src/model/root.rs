@@ -24,7 +24,7 @@ words! {
         FinalizerQueue = "finalizer-queue",
         /// A variable of a suspended method. Something else keeps the method alive.
         Local = "local",
-    }
+    } or Other
 }
 
 /// What keeps an object alive.

@@ -30,6 +30,7 @@ words! {
         Completer = "completer",
         /// A class constructor, a callback, the end of a process, and what has no kind of its own.
         #[default]
+        #[serde(other)]
         Other = "other",
     }
 }

@@ -20,7 +20,7 @@ words! {
         Completer = "completer",
         /// The thread pool.
         Pool = "pool",
-    }
+    } or Other
 }
 
 words! {
@@ -140,6 +140,9 @@ pub struct WhyStep {
     /// Where the branch ends with this step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<WhyEnd>,
+    /// How sure that end is: as sure as the weakest step on the way to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end_confidence: Option<Confidence>,
     /// The earlier step that is about the same: the branch goes on there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub same_as: Option<u64>,

@@ -99,6 +99,11 @@ fn end(page: &Page<'_>, step: &WhyStep) -> Vec<Span> {
         Some(WhyEnd::Nothing) => "nothing was found that could end it",
         Some(WhyEnd::Unknown) => "who ends it is not known",
     };
-    out.push(page.span(role, format!("  ▪ {text}")));
+    let doubt = match step.end_confidence {
+        Some(Confidence::Likely) if step.end != Some(WhyEnd::Unknown) => "likely: ",
+        Some(Confidence::Possible) if step.end != Some(WhyEnd::Unknown) => "possibly: ",
+        _ => "",
+    };
+    out.push(page.span(role, format!("  ▪ {doubt}{text}")));
     out
 }

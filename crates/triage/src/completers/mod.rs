@@ -22,7 +22,7 @@ use crate::threads::{Hang, Wait, WaitsOn};
 use crate::words::several;
 use ahead::Ahead;
 use asynctriage_async_graph::NodeId;
-use asynctriage_clr::Gap;
+use asynctriage_clr::{Gap, GapKind};
 use asynctriage_dump::Addr;
 use asynctriage_report::{Completer, CompleterKind, Confidence, LeafKind};
 use calls::{By, Calls};
@@ -95,7 +95,7 @@ impl Completers {
         let without = all.filter(|f| f.is_cut && f.candidates.is_empty());
         let count = without.count() as u64;
         (count > 0).then(|| Gap {
-            section: "chains",
+            kind: GapKind::CompleterLimit,
             place: "who completes what chains wait for".into(),
             why: format!(
                 "too much leads to {}: the references of the heap were followed backwards for some steps only",
@@ -250,7 +250,7 @@ fn waited_for(hang: &Hang) -> impl Iterator<Item = Target> {
 fn unsearched(targets: usize) -> Option<Gap> {
     let more = targets.checked_sub(MAX_TARGETS).filter(|n| *n > 0)?;
     Some(Gap {
-        section: "chains",
+        kind: GapKind::CompleterLimit,
         place: "who completes what chains wait for".into(),
         why: format!(
             "{targets} objects are waited for; completers were looked for of {MAX_TARGETS}, not of {more}"

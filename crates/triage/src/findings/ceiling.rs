@@ -2,7 +2,7 @@
 
 use super::fact;
 use crate::paths::Analysis;
-use asynctriage_clr::Gap;
+use asynctriage_clr::{Gap, GapKind};
 use asynctriage_report::{Finding, FindingKind};
 
 /// What is told from single words of many objects: while objects are moved, leftovers of others look the same.
@@ -42,7 +42,7 @@ pub(super) fn lower(analysis: &Analysis<'_, '_>, findings: &mut Vec<Finding>) ->
 /// What is not said of a dump in which objects were moved.
 fn unsaid() -> Gap {
     Gap {
-        section: "findings",
+        kind: GapKind::Unsaid,
         place: "objects that a garbage collection was moving".into(),
         why: "nothing is said of tasks that have failed, were cancelled or were never looked at, of what suspended methods keep alive, and of what nothing can complete: leftovers of objects look the same".into(),
         remedy: "take another dump a few seconds later".into(),

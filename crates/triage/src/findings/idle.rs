@@ -50,13 +50,14 @@ fn is_past(finding: &Finding) -> bool {
 
 /// Whether the dump hides nothing that could wait. Methods that were rejected are a gap of the chains.
 fn is_whole(facts: Facts<'_, '_, '_>) -> bool {
+    use asynctriage_clr::Section as S;
     let (rt, graph) = (facts.a.rt, &facts.a.graph);
     let mut known = rt.gaps().iter().chain(&graph.gaps);
     graph.task.is_some()
         && graph.heap.objects() > 0
         && graph.heap.bad.is_empty()
         && !graph.heap.shape.collection.moving
-        && known.all(|g| !matches!(g.section, "chains" | "heap" | "dump"))
+        && known.all(|g| !matches!(g.kind.section(), S::Chains | S::Heap | S::Dump))
         && facts.a.threads.gaps.is_empty()
         && rt.module_gaps().is_empty()
         && rt.cut_gaps().is_empty()

@@ -5,7 +5,7 @@ mod symbols;
 mod variables;
 
 use asynctriage_async_graph::{AsyncFrame, Machine};
-use asynctriage_clr::{AwaitNumber, CodeView, DumpSource, Gap, Runtime};
+use asynctriage_clr::{AwaitNumber, CodeView, DumpSource, Gap, GapKind, Runtime};
 use asynctriage_dump::Addr;
 use asynctriage_metadata::Metadata;
 use asynctriage_metadata::il::AwaitSite;
@@ -203,7 +203,7 @@ impl Lines {
             .filter(|((of, _), awaits)| *of == module && awaits.is_none())
             .count();
         (lacking > 0).then(|| Gap {
-            section: "chains",
+            kind: GapKind::Awaited,
             place: name.to_owned(),
             why: format!(
                 "what {lacking} of its methods await is not known: their IL is not in the dump"
@@ -278,7 +278,7 @@ impl Symbols {
             Err(absent) => (absent.why.clone(), absent.remedy.clone()),
         };
         Some(Gap {
-            section: "chains",
+            kind: GapKind::Symbols,
             place: module.to_owned(),
             why,
             remedy,

@@ -3,7 +3,7 @@
 use super::path::is_frame;
 use super::{Analysis, Path, Step};
 use asynctriage_async_graph::{AsyncFrame, Machine, NodeId};
-use asynctriage_clr::{Gap, Held, MAX_RETAINED, Retained};
+use asynctriage_clr::{Gap, GapKind, Held, MAX_RETAINED, Retained};
 use asynctriage_dump::Addr;
 use asynctriage_metadata::names::{LocalName, hoisted_local};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -134,7 +134,7 @@ impl Analysis<'_, '_> {
         // what was ended is told as such
         let is_told = !self.rt.cut_gaps().is_empty();
         (self.kept.get()?.is_none() && !is_told).then(|| Gap {
-            section: "locals",
+            kind: GapKind::Retained,
             place: "retained sizes".into(),
             why: if moving {
                 "a garbage collection was moving objects: what a variable alone keeps alive cannot be told".into()

@@ -5,7 +5,7 @@ use crate::libraries::Owner;
 use crate::lines::Spot;
 use crate::process::context;
 use asynctriage_async_graph::{AsyncFrame, AsyncGraph, Class, Combinator, NodeId};
-use asynctriage_clr::{AwaitNumber, Gap, NamedBy};
+use asynctriage_clr::{AwaitNumber, Gap, GapKind, NamedBy};
 use asynctriage_dump::Addr;
 use asynctriage_report::FrameKind;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ impl Analysis<'_, '_> {
         let (machines, operations) = (self.graph.machines.len(), self.graph.operations.len());
         let all = machines.saturating_add(operations);
         (all > MAX_METHODS).then(|| Gap {
-            section: "chains",
+            kind: GapKind::HolderLimit,
             place: "who holds and completes what others wait for".into(),
             why: format!(
                 "the variables of {MAX_METHODS} of {all} suspended methods were looked at"

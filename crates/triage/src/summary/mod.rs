@@ -13,7 +13,7 @@ use crate::paths::{Analysis, Users};
 use crate::process::{dump, identity};
 use crate::waitfor::Deadlocks;
 use asynctriage_async_graph::Class;
-use asynctriage_clr::{Gap as ClrGap, HeapShape, Runtime, RuntimeError};
+use asynctriage_clr::{Gap as ClrGap, GapKind, HeapShape, Runtime, RuntimeError};
 use asynctriage_dump::{Arch, Dump};
 use asynctriage_report as report;
 use asynctriage_report::{Address, Report};
@@ -95,7 +95,7 @@ fn unlisted_gap(unlisted: u64) -> Option<ClrGap> {
         n => n.to_string(),
     };
     Some(ClrGap {
-        section: "chains",
+        kind: GapKind::PathLimit,
         place: "the graph of continuations".into(),
         why: format!(
             "it has {count} paths more than can be listed: methods that wait for several others multiply them"
@@ -138,10 +138,7 @@ impl Analysis<'_, '_> {
             .chain(&absent);
         gaps.extend(known.enumerate().map(|(i, g)| report_gap(i, g)));
         for gap in self.lines.gaps(self.rt) {
-            gaps.push(report::Gap {
-                only_names: true,
-                ..report_gap(gaps.len(), &gap)
-            });
+            gaps.push(report_gap(gaps.len(), &gap));
         }
         gaps.extend(self.kept_gap().map(|g| report_gap(gaps.len(), &g)));
         gaps.extend(unlisted_gap(groups.unlisted).map(|g| report_gap(gaps.len(), &g)));
@@ -319,10 +316,11 @@ impl Analysis<'_, '_> {
 pub(crate) fn report_gap(index: usize, gap: &ClrGap) -> report::Gap {
     report::Gap {
         id: format!("G{}", index.saturating_add(1)),
-        section: gap.section.into(),
+        kind: gap.kind.name().into(),
+        section: gap.kind.section().name().into(),
         place: gap.place.clone(),
         why: gap.why.clone(),
         remedy: gap.remedy.clone(),
-        only_names: false,
+        only_names: gap.kind.is_only_names(),
     }
 }

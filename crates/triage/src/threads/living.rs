@@ -44,8 +44,8 @@ impl Threads {
             thin_locks.push(locks);
         }
         Self {
-            gaps: gap.into_iter().chain(rt.stack_gaps(&all)).collect(),
-            all,
+            gaps: gap.cloned().into_iter().chain(rt.stack_gaps(all)).collect(),
+            all: all.to_vec(),
             on_stack,
             thin_locks,
         }

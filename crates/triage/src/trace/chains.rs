@@ -91,7 +91,7 @@ pub(super) fn groups(
                     Family::RuntimeAsync => report::FrameKind::RuntimeAsync,
                     Family::StateMachine => report::FrameKind::StateMachine,
                 },
-                state: group.state.as_str().to_owned(),
+                state: state(group.state),
                 standing: standing(group.standing),
                 first_seen: oldest(group).and_then(|ticks| times.utc(ticks)),
                 waiting_seconds: waiting(group, proved, times),
@@ -191,5 +191,18 @@ pub(super) fn member(d: &Dispatcher, times: &Times) -> report::TraceMember {
             .stopped
             .filter(|_| d.state == State::Suspended)
             .map(|m| times.moment(m)),
+    }
+}
+
+/// What chains did last, as the report says it.
+fn state(state: State) -> report::TraceState {
+    use report::TraceState as T;
+    match state {
+        State::SuspendedAtCreate => T::SuspendedAtCreate,
+        State::Suspended => T::Suspended,
+        State::Running => T::Running,
+        State::Completed => T::Completed,
+        State::Faulted => T::Faulted,
+        State::Unknown => T::Unknown,
     }
 }

@@ -5,9 +5,11 @@ use crate::completers::{methods_by_object, source_name};
 use crate::paths::{Analysis, steps_of};
 use crate::threads::ThreadFacts;
 use asynctriage_async_graph::NodeId;
-use asynctriage_clr::{GcRoot, GcRootKind as Kind, HandleKind, Reference, StaticReference};
+use asynctriage_clr::{
+    Gap, GapKind, GcRoot, GcRootKind as Kind, HandleKind, Reference, StaticReference,
+};
 use asynctriage_dump::Addr;
-use asynctriage_report::{Address, Confidence, Gap, GcRootKind, RootHop, RootPath, RootsReport};
+use asynctriage_report::{Address, Confidence, GcRootKind, RootHop, RootPath, RootsReport};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 
@@ -36,17 +38,15 @@ pub fn root(analysis: &Analysis<'_, '_>, addr: Addr, limit: usize) -> Option<Roo
     let ty = rt.type_of(addr)?;
     let mut search = Search::new(analysis, addr, limit);
     search.climb();
-    let mut gaps = super::gaps(rt, rt.gaps().iter().chain(&analysis.graph.heap.gaps));
-    for missing in &analysis.roots().missing {
-        gaps.push(Gap {
-            id: format!("G{}", gaps.len().saturating_add(1)),
-            section: "roots".into(),
-            place: (*missing).to_owned(),
-            why: "the dump does not hold all of them".into(),
-            remedy: "take a full dump".into(),
-            only_names: false,
-        });
-    }
+    let lacking = |place: &&'static str| Gap {
+        kind: GapKind::Roots,
+        place: (*place).to_owned(),
+        why: "the dump does not hold all of them".into(),
+        remedy: "take a full dump".into(),
+    };
+    let missing: Vec<Gap> = analysis.roots().missing.iter().map(lacking).collect();
+    let known = rt.gaps().iter().chain(&analysis.graph.heap.gaps);
+    let gaps = super::gaps(rt, known.chain(&missing));
     let is_complete = search.is_complete && analysis.roots().missing.is_empty();
     search.paths.sort_by_key(|p| {
         let is_local = p.kind == GcRootKind::Local;

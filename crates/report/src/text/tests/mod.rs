@@ -1,3 +1,4 @@
+mod incident;
 mod samples;
 
 use super::page::{Page, shorten};

@@ -4,7 +4,9 @@ use super::super::page::{Page, Span};
 use super::super::style::Role;
 use super::super::words::{count, several, verb};
 use super::{kind_text, precise};
-use crate::{ChainStanding, TraceChain, TraceFrame, TraceMember, TraceMoment, TraceReport};
+use crate::{
+    ChainStanding, TraceChain, TraceFrame, TraceMember, TraceMoment, TraceReport, TraceState,
+};
 
 /// Frames of one chain above which its middle is folded without `-v`.
 const MANY_FRAMES: usize = 40;
@@ -41,22 +43,22 @@ pub(super) fn section(page: &mut Page<'_>, report: &TraceReport) {
 }
 
 fn one(page: &mut Page<'_>, chain: &TraceChain) {
-    let state = match (chain.standing, chain.state.as_str()) {
+    let state = match (chain.standing, chain.state) {
         (ChainStanding::Unknown, state) => format!("last seen {state}; may have gone on since"),
-        (ChainStanding::Likely, "running") => {
+        (ChainStanding::Likely, TraceState::Running) => {
             format!("likely {}", verb(chain.count, "runs", "run"))
         }
         (ChainStanding::Likely, _) => format!("likely {}", verb(chain.count, "waits", "wait")),
-        (_, "suspended at create") => {
+        (_, TraceState::SuspendedAtCreate) => {
             format!(
                 "{} and {} not resumed since",
                 verb(chain.count, "waits", "wait"),
                 verb(chain.count, "was", "were")
             )
         }
-        (_, "suspended") => verb(chain.count, "waits", "wait").to_owned(),
-        (_, "running") => verb(chain.count, "runs", "run").to_owned(),
-        (_, other) => other.to_owned(),
+        (_, TraceState::Suspended) => verb(chain.count, "waits", "wait").to_owned(),
+        (_, TraceState::Running) => verb(chain.count, "runs", "run").to_owned(),
+        (_, other) => other.as_str().to_owned(),
     };
     let spans = [
         page.span(Role::Dim, format!("{:<3} ", chain.id)),

@@ -12,7 +12,9 @@ use super::TextOptions;
 use super::page::Page;
 use super::style::Role;
 use super::words::{bytes, count, duration, several, verb};
-use crate::{ChainStanding, FrameKind, TraceChain, TraceHorizon, TraceReport, TraceVerdict};
+use crate::{
+    ChainStanding, FrameKind, TraceChain, TraceHorizon, TraceReport, TraceState, TraceVerdict,
+};
 
 /// The report of a recording as text; ends with a newline.
 #[must_use]
@@ -169,11 +171,11 @@ fn headline(report: &TraceReport) -> String {
 }
 
 fn is_waiting(chain: &TraceChain) -> bool {
-    chain.state.starts_with("suspended")
+    chain.state.is_suspended()
 }
 
 fn is_running(chain: &TraceChain) -> bool {
-    chain.state == "running"
+    chain.state == TraceState::Running
 }
 
 /// The verdict, each flag with what to do, and the horizon.

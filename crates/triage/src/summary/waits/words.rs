@@ -51,7 +51,7 @@ pub(super) fn leaf_kind(kind: LeafKind) -> WaitNodeKind {
         L::TaskQueued | L::SyncContextPost | L::Ready => N::Queue,
         L::TaskCompletionSource | L::ValueTaskSource => N::Source,
         L::TaskRunning | L::ThreadBlocked => N::Thread,
-        L::File | L::ProcessExit | L::Cycle | L::Unreachable | L::Unknown => N::Other,
+        L::File | L::ProcessExit | L::Cycle | L::Unreachable | L::Unknown | L::Other => N::Other,
     }
 }
 

@@ -66,7 +66,26 @@ struct Hold {
     /// Managed id of the thread.
     thread: u32,
     times: u32,
-    how: &'static str,
+    how: Entered,
+}
+
+/// For what a thread has entered a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Entered {
+    Writing,
+    UpgradeableReading,
+    Reading,
+}
+
+impl Entered {
+    /// What it is, and what shows it.
+    fn text(self) -> &'static str {
+        match self {
+            Self::Writing => "entered for writing, by the lock's own field",
+            Self::UpgradeableReading => "entered for upgradeable reading, by the lock's own field",
+            Self::Reading => "entered for reading, by the thread's own count",
+        }
+    }
 }
 
 impl RwLocks {
@@ -76,14 +95,8 @@ impl RwLocks {
         for lock in stacks.graph.helpers(Helper::ReaderWriterLock) {
             let kind = kind_of(stacks, *lock);
             for (field, how) in [
-                (
-                    Some(kind.writer),
-                    "entered for writing, by the lock's own field",
-                ),
-                (
-                    kind.upgrader,
-                    "entered for upgradeable reading, by the lock's own field",
-                ),
+                (Some(kind.writer), Entered::Writing),
+                (kind.upgrader, Entered::UpgradeableReading),
             ] {
                 let owner = field.and_then(|f| stacks.rt.field_u32(*lock, f));
                 // the old class has 0 where nobody writes
@@ -122,7 +135,7 @@ impl RwLocks {
                 self.holds.entry(*lock).or_default().push(Hold {
                     thread: thread.managed_id,
                     times,
-                    how: "entered for reading, by the thread's own count",
+                    how: Entered::Reading,
                 });
             }
         }
@@ -141,7 +154,7 @@ impl RwLocks {
                 owner: Some(thread),
                 recursion: hold.times.saturating_sub(1),
                 waiters: 0,
-                how: hold.how,
+                how: hold.how.text(),
             })
             .collect();
         out.sort_unstable_by_key(|l| (l.at, l.how));
@@ -177,7 +190,7 @@ impl RwLocks {
     fn writer(&self, lock: Addr) -> Vec<u32> {
         let holds = self.holds.get(&lock).into_iter().flatten();
         holds
-            .filter(|h| h.how.starts_with("entered for writing"))
+            .filter(|h| h.how == Entered::Writing)
             .map(|h| h.thread)
             .collect()
     }

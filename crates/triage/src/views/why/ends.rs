@@ -31,9 +31,8 @@ pub(super) fn of_leaf(kind: LeafKind) -> WhyEnd {
     }
 }
 
-/// One sentence for each end, the surest kinds first. A sentence is as sure as the weakest step on the way to it.
-pub(super) fn conclusions(steps: &[WhyStep]) -> Vec<String> {
-    let mut out: Vec<(WhyEnd, String)> = Vec::new();
+/// Says of each end how sure it is: as sure as the weakest step on the way to it.
+pub(super) fn weigh(steps: &mut [WhyStep]) {
     // how sure the way is to the last step of each depth
     let mut ways: Vec<Confidence> = Vec::new();
     for step in steps {
@@ -41,7 +40,17 @@ pub(super) fn conclusions(steps: &[WhyStep]) -> Vec<String> {
         let before = ways.last().copied().unwrap_or(Confidence::Certain);
         let sure = before.min(step.confidence.unwrap_or(Confidence::Certain));
         ways.push(sure);
-        let Some(end) = step.end else { continue };
+        step.end_confidence = step.end.map(|_| sure);
+    }
+}
+
+/// One sentence for each end, the surest kinds first.
+pub(super) fn conclusions(steps: &[WhyStep]) -> Vec<String> {
+    let mut out: Vec<(WhyEnd, String)> = Vec::new();
+    for step in steps {
+        let (Some(end), Some(sure)) = (step.end, step.end_confidence) else {
+            continue;
+        };
         let said = (
             end,
             format!("{}: {}", phrase(end), sentence(step, end, sure)),
@@ -95,12 +104,14 @@ mod tests {
 
     #[test]
     fn a_conclusion_is_as_sure_as_the_weakest_step_on_its_way() {
-        let steps = [
+        let mut steps = [
             step(0, None, None),
             step(1, Some(Confidence::Possible), None),
             step(2, Some(Confidence::Likely), Some(WhyEnd::Clock)),
             step(1, None, Some(WhyEnd::Runs)),
         ];
+        weigh(&mut steps);
+        assert_eq!(steps[2].end_confidence, Some(Confidence::Possible));
         assert_eq!(
             conclusions(&steps),
             [

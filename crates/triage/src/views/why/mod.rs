@@ -38,7 +38,8 @@ pub fn why(analysis: &Analysis<'_, '_>, subject: &Subject) -> Option<WhyReport> 
     let (text, items) = scene.resolve(subject)?;
     let mut story = Story::new(&scene);
     story.tell(items);
-    let (steps, steps_left_out) = story.finish();
+    let (mut steps, steps_left_out) = story.finish();
+    ends::weigh(&mut steps);
     Some(WhyReport {
         subject: text,
         conclusions: ends::conclusions(&steps),

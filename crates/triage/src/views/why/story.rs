@@ -2,6 +2,7 @@
 
 use super::ends::of_leaf;
 use super::{Item, Scene};
+use crate::chains::Dependency;
 use crate::facts::Awaited;
 use crate::waitfor::{Edge, Node};
 use asynctriage_report::{
@@ -353,17 +354,12 @@ impl<'s, 'a, 'r, 'd> Story<'s, 'a, 'r, 'd> {
             return Vec::new();
         };
         let origin = &pool.origin;
-        let target = format!("{origin}/");
-        let users = self
-            .scene
-            .report
-            .chains
-            .iter()
-            .enumerate()
-            .filter(|(_, g)| {
-                let is_call = matches!(g.leaf.kind, LeafKind::HttpResponse | LeafKind::HttpBody);
-                is_call && g.leaf.text.contains(&target)
-            });
+        let server = Dependency::Http(origin.clone());
+        let groups = self.scene.report.chains.iter().zip(&self.scene.tallies);
+        let users = groups.enumerate().filter(|(_, (group, tally))| {
+            matches!(group.leaf.kind, LeafKind::HttpResponse | LeafKind::HttpBody)
+                && tally.shares.contains_key(&server)
+        });
         users
             .map(|(index, _)| Next {
                 confidence: Some(Confidence::Likely),

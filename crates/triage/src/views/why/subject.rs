@@ -1,6 +1,7 @@
 //! What was asked about: an address, a chain or a thread as something that waits or runs.
 
 use super::{Item, MAX_GROUPS, Scene, Subject};
+use crate::chains::Tally;
 use crate::waitfor::Node;
 use asynctriage_async_graph::NodeId;
 use asynctriage_dump::Addr;
@@ -111,12 +112,8 @@ impl Scene<'_, '_, '_> {
 
     /// The chain or thread that serves a request, by the object of the request.
     fn of_request(&self, addr: Addr) -> Vec<Item> {
-        let wanted = Address(addr.0).to_string();
-        let requests = self.report.requests.iter();
-        let request = requests
-            .filter(|r| r.details.get("object").and_then(|v| v.as_str()) == Some(&wanted))
-            .find_map(|r| r.chain.as_ref());
-        let group = request.and_then(|id| self.groups.get(id));
-        group.copied().map(Item::Group).into_iter().collect()
+        let serves = |t: &Tally| t.requests.contains(&addr);
+        let group = self.tallies.iter().position(serves);
+        group.map(Item::Group).into_iter().collect()
     }
 }
