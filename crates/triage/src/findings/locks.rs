@@ -130,19 +130,25 @@ fn contention(facts: Facts<'_, '_, '_>, lock: &Lock, threads: &[&ThreadFacts]) -
         Some(owner) => format!("held by {}", owner.title()),
         // between the owner's leaving and the next one's entering
         None if lock.owner.is_none() => "free at this moment".into(),
-        None => "held by a thread that is not known".into(),
+        None => "held by a thread that has ended".into(),
     };
+    // ids are given again: a living thread may have got that of the owner, so this is said only when none has it
+    let has_ended = owner.is_none() && lock.owner.is_some();
     let does = owner.map(|owner| facts.a.doing(owner).1);
-    let says = does
-        .as_ref()
-        .map(|d| format!(" Its owner {d}."))
-        .unwrap_or_default();
+    let says = match &does {
+        Some(does) => format!(" Its owner {does}."),
+        None if has_ended => {
+            " No living thread has the id of its owner: it has ended without leaving, and nobody can enter any more."
+                .to_owned()
+        }
+        None => String::new(),
+    };
     let serving = serving(threads);
     let titles = thread_titles(threads.iter().copied());
     let count = threads.len() as u64;
     // an owner that computes will leave soon: a busy process shows that at any moment
     let computes = lock.owner.is_none() || owner.is_some_and(ThreadFacts::computes);
-    let severity = if owner_waits || threads.len() >= MANY && !computes {
+    let severity = if owner_waits || has_ended || threads.len() >= MANY && !computes {
         Severity::Warning
     } else {
         Severity::Info
@@ -150,7 +156,7 @@ fn contention(facts: Facts<'_, '_, '_>, lock: &Lock, threads: &[&ThreadFacts]) -
     Draft {
         kind: FindingKind::LockContention,
         severity,
-        confidence: if threads.iter().any(|t| is_possible(t)) {
+        confidence: if has_ended || threads.iter().any(|t| is_possible(t)) {
             Confidence::Likely
         } else {
             Confidence::Certain
@@ -168,7 +174,11 @@ fn contention(facts: Facts<'_, '_, '_>, lock: &Lock, threads: &[&ThreadFacts]) -
             verb(count, "waits", "wait"),
             lock_text(facts, lock)
         ),
-        next: "look at what the owner does (threads section); shorten what it does while it holds the lock",
+        next: if has_ended {
+            "restart the process; then leave the lock in a finally block, on the thread that has entered it"
+        } else {
+            "look at what the owner does (threads section); shorten what it does while it holds the lock"
+        },
         runbook: "lock-contention",
         evidence: evidence(lock, threads, &held, owner.zip(does)),
     }
