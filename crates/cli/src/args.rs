@@ -1,6 +1,7 @@
 //! The command line. This file holds all of it, so that help texts and manual pages come from one place.
 
 mod ask;
+mod batch;
 mod bounds;
 mod capture;
 mod collect;
@@ -17,6 +18,7 @@ mod target;
 mod trace;
 
 pub(crate) use ask::{FindArgs, RootArgs, WhyArgs};
+pub(crate) use batch::BatchArgs;
 pub(crate) use bounds::BoundArgs;
 pub(crate) use capture::{CaptureArgs, Kind as CaptureKind};
 pub(crate) use collect::{CollectArgs, EventArgs};
@@ -56,6 +58,7 @@ Examples:
   asynctriage show hang.dmp E17                what an id of a report or draft stands for
   asynctriage join a.dmp b.dmp c.dmp           requests followed through several services
   asynctriage diff a.dmp b.dmp                 what moved in the seconds between, and what did not
+  asynctriage batch /dumps -o out              many dumps into tables, and what they have in common
   asynctriage runbook bottleneck               what a finding means and what to do about it
   asynctriage trace hang.nettrace              what waits at the end of a recording (.NET 11)
   asynctriage collect --pid 4711 -o x.nettrace record the async events of a running process
@@ -130,6 +133,8 @@ pub(crate) enum Command {
     Join(JoinArgs),
     /// Say what moved between dumps of one process, and what did not; also of two deployments
     Diff(DiffArgs),
+    /// Read many dumps into tables for queries, and say what they have in common
+    Batch(BatchArgs),
     /// List the runtimes that can be read, and on what evidence
     Runtimes(RuntimesArgs),
     /// Print a page of the runbook: what a finding means, how sure it is, what to do; without a name the list
@@ -209,6 +214,7 @@ impl Command {
             Self::Symbols(_) | Self::Mcp(_) => return 0,
             Self::Collect(args) => return args.verbose,
             Self::Capture(args) => return args.verbose,
+            Self::Batch(args) => return args.verbose,
         };
         output.verbose
     }

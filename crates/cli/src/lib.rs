@@ -5,6 +5,7 @@
 
 mod args;
 mod ask;
+mod batch;
 mod bundle;
 mod capture;
 mod collect;
@@ -102,6 +103,7 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
         Command::Render(args) => forms::render(args),
         Command::Join(args) => join::join(args),
         Command::Diff(args) => diff::diff(args),
+        Command::Batch(args) => batch::batch(args),
         Command::Runtimes(args) => commands::runtimes(args),
         Command::Runbook(args) => runbook::runbook(args),
         Command::Mcp(args) => mcp::mcp(args),

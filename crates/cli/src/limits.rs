@@ -198,7 +198,7 @@ fn used_memory() -> Option<u64> {
 }
 
 /// What the machine has free, or the container where that is less.
-fn free_memory() -> Option<u64> {
+pub(crate) fn free_memory() -> Option<u64> {
     let machine = listed("/proc/meminfo", "MemAvailable:")?;
     let number = |name: &str| -> Option<u64> {
         let text = fs::read_to_string(format!("/sys/fs/cgroup/{name}")).ok()?;

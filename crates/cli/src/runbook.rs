@@ -28,6 +28,7 @@ pages![
     "completed-not-collected",
     "crash",
     "faulted-tasks",
+    "fleet",
     "hang",
     "http-pool-exhausted",
     "idle",

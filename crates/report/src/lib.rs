@@ -29,9 +29,9 @@ pub use document::{Document, SCHEMAS, schema_id};
 pub use item::{Item, ItemReport, find};
 pub use model::*;
 pub use text::{
-    Part, TextOptions, bytes, count, diff, duration, headline, heap, item, merged, object, objects,
-    observe, part, printable, roots, runtimes, services, several, tasks, text, trace, trace_record,
-    tree, verify, why,
+    Part, TextOptions, bytes, count, diff, duration, fleet, headline, heap, item, merged, object,
+    objects, observe, part, printable, roots, runtimes, services, several, tasks, text, trace,
+    trace_record, tree, verify, why,
 };
 
 /// A document as JSON: `$schema` and `kind` first, indented, keys in the order of the contract, a newline at the end.

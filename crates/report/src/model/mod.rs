@@ -7,6 +7,7 @@ mod chain;
 mod claims;
 mod diff;
 mod finding;
+mod fleet;
 mod horizon;
 mod join;
 mod kinds;
@@ -40,6 +41,7 @@ pub use diff::{
     DiffDump, DiffFigure, DiffFinding, DiffGroup, DiffReport, DiffState, FindingStanding,
 };
 pub use finding::{Evidence, Finding};
+pub use fleet::{FleetProblem, FleetReport, FleetSignature};
 pub use horizon::{AtHorizon, ChainStanding, TraceHorizon};
 pub use join::{
     ChainHistory, FrameMatch, JoinContradiction, JoinedChain, OperationHistory, TraceJoin,

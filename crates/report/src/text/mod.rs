@@ -5,6 +5,7 @@ mod closing;
 mod diff;
 mod escape;
 mod findings;
+mod fleet;
 mod fold;
 mod item;
 mod merged;
@@ -34,6 +35,7 @@ use crate::Report;
 use page::Page;
 
 pub use diff::diff;
+pub use fleet::fleet;
 pub use item::item;
 pub use merged::merged;
 pub use objects::objects;
