@@ -10,7 +10,8 @@ A client starts the program and talks to it over its standard input and output, 
   { \"command\": \"asynctriage\", \"args\": [\"mcp\", \"--root\", \"/dumps\"] }
 
 Tools: triage (verdict and findings), chains, threads, why, show. Each takes the path of a dump and answers briefly; what \
-an answer leaves out is counted in it. Nothing is written and nothing is run.";
+an answer leaves out is counted in it. Nothing is written and nothing is run. --max-time and --max-memory do not \
+apply: a client that has waited enough ends the program.";
 
 /// What agents may ask about.
 #[derive(Debug, Args)]

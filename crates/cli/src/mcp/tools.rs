@@ -1,6 +1,6 @@
 //! The tools: what each takes, and how it answers.
 
-use crate::args::{FilterArgs, McpArgs, Target};
+use crate::args::{BoundArgs, FileArgs, FilterArgs, McpArgs, Target};
 use crate::ask;
 use crate::commands::{analysed, object_of};
 use crate::errors::CliError;
@@ -11,7 +11,7 @@ use asynctriage_triage::{Options, Values};
 use serde_json::{Map, Value, json};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// Groups of chains that are shown unless more are asked for.
 const GROUPS: u64 = 5;
@@ -127,6 +127,7 @@ pub(super) fn definitions() -> Vec<Value> {
 /// The tools with what they were started with, and the report that was asked for last.
 pub(super) struct Tools<'a> {
     args: &'a McpArgs,
+    files: FileArgs,
     roots: Vec<PathBuf>,
     last: Option<(Stamp, Report)>,
 }
@@ -157,8 +158,17 @@ impl<'a> Tools<'a> {
             })
         };
         let roots: Result<Vec<PathBuf>, CliError> = args.root.iter().map(real).collect();
+        // the limits are those of a process, which here answers one question after the other
+        let bounds = BoundArgs {
+            max_time: Duration::ZERO,
+            max_memory: Some(0),
+        };
         Ok(Self {
             args,
+            files: FileArgs {
+                bounds,
+                ..args.files.clone()
+            },
             roots: roots?,
             last: None,
         })
@@ -214,7 +224,7 @@ impl<'a> Tools<'a> {
             "threads" => self.threads(&dump, given)?,
             "why" => {
                 let subject = given.text("subject").unwrap_or_default();
-                let files = (&self.args.files, self.args.symbols.as_slice());
+                let files = (&self.files, self.args.symbols.as_slice());
                 report::why(
                     &ask::explained(&dump, files, subject, self.values())?,
                     &style(),
@@ -260,7 +270,7 @@ impl<'a> Tools<'a> {
                 values: self.values(),
                 ..Options::default()
             };
-            let made = analysed(dump, &self.args.files, &self.args.symbols, options)?;
+            let made = analysed(dump, &self.files, &self.args.symbols, options)?;
             self.last = Some((stamp, made));
         }
         let none = || CliError::new(Exit::Internal, "the report is lost", "");
@@ -314,7 +324,7 @@ impl<'a> Tools<'a> {
         match target {
             Ok(Target::Id(id)) => item(self.report(dump)?, &id),
             Ok(Target::Address(address)) => {
-                let object = object_of(dump, &self.args.files, address, ROWS, self.values())?;
+                let object = object_of(dump, &self.files, address, ROWS, self.values())?;
                 Ok(report::object(&object, &style()))
             }
             Err(e) => {
