@@ -368,7 +368,6 @@ fn queries_follow_requests_and_tell_what_a_release_brought() {
 const SCENARIOS: &str = "ASYNCTRIAGE_DUMPS";
 
 #[test]
-#[expect(clippy::print_stdout, reason = "says that a test is skipped")]
 fn the_ways_of_an_incident_are_those_that_join_finds() {
     let Some(python) = python() else { return };
     let services = std::env::var_os(SCENARIOS).map(|d| PathBuf::from(d).join("services-11.0.0"));

@@ -40,7 +40,7 @@ fn gaps(bytes: Vec<u8>) -> Vec<Gap> {
     let dump = Dump::from_bytes(bytes).unwrap();
     let rt = Runtime::open(&dump).unwrap();
     let (threads, _) = rt.threads();
-    rt.stack_gaps(&threads)
+    rt.stack_gaps(threads)
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn every_step_is_exact_down_to_the_first_method() {
         count, 7,
         "the finalizer and the thread of the JIT run native code only"
     );
-    assert_eq!(rt.stack_gaps(&threads), []);
+    assert_eq!(rt.stack_gaps(threads), []);
 }
 
 #[test]

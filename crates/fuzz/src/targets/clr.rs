@@ -44,7 +44,7 @@ pub(crate) fn run(bytes: &[u8]) {
         }
         let _ = (rt.blocked_on(thread), rt.stack_words(thread).count());
     }
-    let _ = (rt.stack_gaps(&threads), rt.module_gaps(), rt.sync_locks());
+    let _ = (rt.stack_gaps(threads), rt.module_gaps(), rt.sync_locks());
     for module in rt.modules_seen() {
         let _ = rt.static_references(&module);
     }
