@@ -51,7 +51,11 @@ struct Known {
     slots: FxHashMap<Addr, Slots>,
     /// By the name of a class: whether a type is derived from it.
     fits: FxHashMap<(Addr, Arc<str>), bool>,
+    classes: Classes,
 }
+
+/// Names of other modules' types that CoreLib may define: whether they are classes of it. Fields name few types.
+type Classes = FxHashMap<String, bool>;
 
 impl Builder<'_, '_> {
     /// Reference fields of tasks, methods and what belongs to them whose object is of a class that cannot stand there.
@@ -118,6 +122,7 @@ impl Builder<'_, '_> {
 
 impl Known {
     fn slots(&mut self, rt: &Runtime<'_>, mt: Addr) -> Slots {
+        let classes = &mut self.classes;
         let slots = self.slots.entry(mt).or_insert_with(|| {
             let mut all = Vec::new();
             if let Some(ty) = rt.ty(mt) {
@@ -126,7 +131,7 @@ impl Known {
                     base: Addr(HEAD),
                     ty,
                 };
-                add_slots(rt, &place, is_box, &mut all);
+                add_slots(rt, &place, is_box, classes, &mut all);
             }
             all.into()
         });
@@ -144,7 +149,13 @@ impl Known {
 /// Bytes of the MethodTable word in front of an object's fields.
 const HEAD: u64 = 8;
 
-fn add_slots(rt: &Runtime<'_>, place: &Place, is_box: bool, out: &mut Vec<(u64, Wanted)>) {
+fn add_slots(
+    rt: &Runtime<'_>,
+    place: &Place,
+    is_box: bool,
+    classes: &mut Classes,
+    out: &mut Vec<(u64, Wanted)>,
+) {
     for field in place.fields(rt).filter(|f| !f.name.starts_with("0x")) {
         let at = place.at(field).0;
         match field.kind {
@@ -155,7 +166,7 @@ fn add_slots(rt: &Runtime<'_>, place: &Place, is_box: bool, out: &mut Vec<(u64, 
                 });
                 let wanted = match known {
                     Some((_, class, _)) => Wanted::Class((*class).into()),
-                    None => wanted(rt, field),
+                    None => wanted(rt, field, classes),
                 };
                 out.push((at, wanted));
             }
@@ -163,7 +174,7 @@ fn add_slots(rt: &Runtime<'_>, place: &Place, is_box: bool, out: &mut Vec<(u64, 
                 let machine = rt.type_args(&place.ty).last().and_then(|mt| rt.ty(*mt));
                 if let Some(ty) = machine {
                     let base = Addr(at);
-                    add_slots(rt, &Place { base, ty }, false, out);
+                    add_slots(rt, &Place { base, ty }, false, classes, out);
                 }
             }
             _ => {}
@@ -172,22 +183,19 @@ fn add_slots(rt: &Runtime<'_>, place: &Place, is_box: bool, out: &mut Vec<(u64, 
 }
 
 /// What may stand in a field; where that is not known, anything.
-fn wanted(rt: &Runtime<'_>, field: &Field) -> Wanted {
-    let class = |token: TypeToken| {
+fn wanted(rt: &Runtime<'_>, field: &Field, classes: &mut Classes) -> Wanted {
+    let mut class = |token: TypeToken| {
         let module = rt.module(field.module);
         let metadata = module.metadata.as_ref()?;
         let name = metadata.token_name(token)?;
-        let is_interface = match token.table()? {
-            Table::TypeDef => metadata.type_def(token.rid())?.flags & INTERFACE != 0,
+        let is_class = match token.table()? {
+            Table::TypeDef => metadata.type_def(token.rid())?.flags & INTERFACE == 0,
             // whether a class of another module is one is only known of CoreLib's
-            _ => {
-                let core = rt.module(rt.globals.core_lib);
-                let core = core.metadata.as_ref()?;
-                let (namespace, own) = name.rsplit_once('.')?;
-                core.type_def(core.find_type(namespace, own)?)?.flags & INTERFACE != 0
-            }
+            _ => *classes
+                .entry(name.clone())
+                .or_insert_with(|| is_class_of_core(rt, &name) == Some(true)),
         };
-        (!is_interface && name != "System.Object").then(|| Wanted::Class(name.into()))
+        (is_class && name != "System.Object").then(|| Wanted::Class(name.into()))
     };
     let found = match rt.field_signature(field) {
         Some(SigType::Class(token)) => class(token),
@@ -196,4 +204,13 @@ fn wanted(rt: &Runtime<'_>, field: &Field) -> Wanted {
         _ => None,
     };
     found.unwrap_or(Wanted::Any)
+}
+
+/// `None` when CoreLib has no type of that name.
+fn is_class_of_core(rt: &Runtime<'_>, name: &str) -> Option<bool> {
+    let core = rt.module(rt.globals.core_lib);
+    let core = core.metadata.as_ref()?;
+    let (namespace, own) = name.rsplit_once('.')?;
+    let flags = core.type_def(core.find_type(namespace, own)?)?.flags;
+    Some(flags & INTERFACE == 0)
 }
