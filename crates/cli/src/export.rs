@@ -3,6 +3,7 @@
 use crate::args::ExportArgs;
 use crate::bundle::{self, MANIFEST, Output, SYMBOLS, Store, made};
 use crate::commands::{no_runtime, open_with};
+use crate::digest::{sha256, sha256_of};
 use crate::errors::CliError;
 use crate::exit::Exit;
 use crate::limits;
@@ -152,7 +153,7 @@ fn images(dump: &Dump, manifest: &mut Manifest) -> Result<(), CliError> {
 /// A copy of a symbol file; two of one name are told apart by their hash.
 fn symbol_file(file: &Path, manifest: &mut Manifest) -> Result<Output, CliError> {
     let bytes = fs::read(file).map_err(|e| unreadable(file).because(e))?;
-    let sha256 = bundle::sha256(&bytes);
+    let sha256 = sha256(&bytes);
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let taken = |copy: &String| manifest.files.iter().any(|f| f.copy.as_ref() == Some(copy));
     let first = format!("{SYMBOLS}{name}");
@@ -204,8 +205,9 @@ fn manifest(input: &Path, kind: &str, unpacked_bytes: u64) -> Result<Manifest, C
 }
 
 pub(crate) fn hash_of(file: &Path) -> Result<String, CliError> {
-    let hash = File::open(file).and_then(bundle::sha256_of);
-    hash.map_err(|e| unreadable(file).because(e))
+    let hash = File::open(file).and_then(|f| sha256_of(f, || false));
+    hash.map(Option::unwrap_or_default)
+        .map_err(|e| unreadable(file).because(e))
 }
 
 fn unreadable(file: &Path) -> CliError {

@@ -11,6 +11,7 @@ mod capture;
 mod collect;
 mod commands;
 mod diff;
+mod digest;
 mod errors;
 mod exit;
 mod export;

@@ -2,6 +2,7 @@
 
 use crate::args::{Form, TraceArgs};
 use crate::commands::{no_runtime, open, print};
+use crate::digest::sha256;
 use crate::errors::CliError;
 use crate::exit::Exit;
 use crate::limits;
@@ -11,8 +12,6 @@ use asynctriage_dump::{Budget, OpenOptions, PlainFile};
 use asynctriage_report::{self as report, TraceRecord, TraceReport, TraceVerdict};
 use asynctriage_triage::Options;
 use asynctriage_triage::trace::{self, DumpSide, ExportFormat, TraceOptions};
-use sha2::{Digest, Sha256};
-use std::fmt::Write as _;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -93,15 +92,6 @@ fn is_complete(report: &TraceReport) -> bool {
         && report.completeness.attached != Some(true)
         && report.marker_check.as_ref().is_none_or(|m| m.as_asked)
         && report.join.as_ref().is_none_or(|j| j.refused.is_none())
-}
-
-fn sha256(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for byte in Sha256::digest(bytes) {
-        // writing to a String cannot fail
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }
 
 /// The recording in the form of another tool.

@@ -3,6 +3,7 @@
 use crate::args::{FileArgs, VerifyArgs};
 use crate::bundle::{self, Files, HASHES, MANIFEST, Output, SYMBOLS, made};
 use crate::commands::{complete, open_with, print};
+use crate::digest::sha256;
 use crate::errors::CliError;
 use crate::exit::Exit;
 use crate::export::hash_of;
@@ -104,7 +105,7 @@ fn difference(bytes: &[u8], wanted: &BundleFile) -> Option<String> {
             wanted.bytes
         ));
     }
-    let hash = bundle::sha256(bytes);
+    let hash = sha256(bytes);
     (hash != wanted.sha256).then(|| format!("its hash is {hash}, not {}", wanted.sha256))
 }
 

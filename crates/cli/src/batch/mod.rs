@@ -4,6 +4,7 @@ mod child;
 mod inputs;
 
 use crate::args::BatchArgs;
+use crate::digest::sha256_of;
 use crate::errors::CliError;
 use crate::exit::Exit;
 use crate::interrupt::on_interrupt;
@@ -12,11 +13,10 @@ use asynctriage_fleet::{Done, Origin, Status, Store, StoreError};
 use asynctriage_report::{self as report, FleetProblem, Report, TextOptions};
 use child::{Outcome, Reader};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -26,8 +26,6 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// How much longer than its own limit a process may take before it is ended.
 const GRACE: Duration = Duration::from_secs(60);
-/// What is read of a file at a time for its hash.
-const CHUNK: usize = 1 << 20;
 
 pub(crate) fn batch(args: &BatchArgs) -> Result<Exit, CliError> {
     args.files.check(&args.symbols)?;
@@ -255,20 +253,7 @@ impl Run {
                 return Ok(Some(id.clone()));
             }
         }
-        let mut file = File::open(dump)?;
-        let mut hash = Sha256::new();
-        let mut chunk = vec![0; CHUNK];
-        loop {
-            let read = file.read(&mut chunk)?;
-            if read == 0 {
-                let digits = hash.finalize().iter().map(|b| format!("{b:02x}")).collect();
-                return Ok(Some(digits));
-            }
-            if self.ends.load(Ordering::Relaxed) {
-                return Ok(None);
-            }
-            hash.update(chunk.get(..read).unwrap_or_default());
-        }
+        sha256_of(File::open(dump)?, || self.ends.load(Ordering::Relaxed))
     }
 
     fn problem(&self, dump: &Path, status: Status, why: &str) {

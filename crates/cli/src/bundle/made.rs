@@ -1,6 +1,7 @@
 //! What a bundle holds of a report. Export and verify make it by the same functions, so that equal reports are equal files.
 
 use super::Output;
+use crate::digest::sha256;
 use crate::errors::CliError;
 use crate::forms::unwritable;
 use asynctriage_dump::{Budget, Dump};
@@ -95,7 +96,7 @@ pub(crate) fn of_recording(
         ControlFlow::Continue(())
     });
     let _ = trace::batches(file, budget, |mut batch, bytes| {
-        batch.sha256 = super::sha256(bytes);
+        batch.sha256 = sha256(bytes);
         keep(report::json_line(&batch), &mut batches);
     });
     if let Some(error) = failed {

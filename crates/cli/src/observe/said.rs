@@ -4,8 +4,7 @@
 //! with that name. A name is a whole word; a value ends at a space, a comma, a semicolon, a closing bracket or a quote.
 //! The last mention counts, since a program may print intermediate results.
 
-use sha2::{Digest, Sha256};
-use std::fmt::Write;
+use crate::digest::sha256_of_parts;
 
 /// What all that a program prints is compared by, instead of a name.
 pub(crate) const STDOUT: &str = "stdout";
@@ -23,17 +22,9 @@ pub(crate) fn result<'a>(output: &'a str, name: &str) -> Option<&'a str> {
 
 /// SHA-256 of the output without the lines that mention the timer: they differ in every run.
 pub(crate) fn hash(output: &str, timer: &str) -> String {
-    let mut hasher = Sha256::new();
-    for line in output.split_inclusive('\n') {
-        if last(line, timer).is_none() {
-            hasher.update(line.as_bytes());
-        }
-    }
-    hasher.finalize().iter().fold(String::new(), |mut text, b| {
-        // writing to a String cannot fail
-        let _ = write!(text, "{b:02x}");
-        text
-    })
+    let lines = output.split_inclusive('\n');
+    let kept = lines.filter(|line| last(line, timer).is_none());
+    sha256_of_parts(kept.map(str::as_bytes))
 }
 
 fn last<'a>(output: &'a str, name: &str) -> Option<&'a str> {
