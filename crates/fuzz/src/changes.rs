@@ -3,7 +3,7 @@
 use crate::random::Random;
 
 /// Numbers at which readers go wrong.
-const EXTREME: [u64; 14] = [
+pub const EXTREME: [u64; 14] = [
     0,
     1,
     3,

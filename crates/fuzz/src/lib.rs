@@ -10,6 +10,7 @@ mod run;
 mod seeds;
 mod targets;
 
+pub use changes::EXTREME;
 pub use random::Random;
 pub use run::{Failure, Tried, fuzz, replay};
 pub use targets::{ALL, Target};

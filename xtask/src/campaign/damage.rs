@@ -1,28 +1,10 @@
 //! What is done to a file.
 
 use super::subject::Subject;
-use asynctriage_fuzz::Random;
+use asynctriage_fuzz::{EXTREME, Random};
 use std::fmt;
 
 pub(super) const PAGE: usize = 4096;
-
-/// Numbers at which readers go wrong.
-const EXTREME: [u64; 14] = [
-    0,
-    1,
-    3,
-    8,
-    0x1000,
-    0x7FFF_FFFF,
-    0x8000_0000,
-    0xFFFF_FFFF,
-    1 << 32,
-    1 << 40,
-    1 << 47,
-    (1 << 63) - 1,
-    1 << 63,
-    u64::MAX,
-];
 
 /// Bytes that are written over others, and where the file is cut.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
