@@ -226,16 +226,18 @@ impl Known {
                 Owner::Framework => None,
             });
         }
-        let mut alike = folded.clone();
-        if let Some((name, ..)) = alike.last_mut().filter(|_| sites.len() > own) {
-            *name = without_numbers(name).into();
-        }
+        let alike = (sites.len() > own).then(|| {
+            let mut alike = folded.clone();
+            if let Some((name, ..)) = alike.last_mut() {
+                *name = without_numbers(name).into();
+            }
+            self.number(alike).1
+        });
         let (folded, number) = self.number(folded);
-        let (_, alike) = self.number(alike);
         Shape {
             folded,
             number,
-            alike,
+            alike: alike.unwrap_or(number),
             traits,
             stands_for,
             in_library: in_library == Some(true),
