@@ -126,14 +126,15 @@ fn contention(facts: Facts<'_, '_, '_>, lock: &Lock, threads: &[&ThreadFacts]) -
         .and_then(|id| facts.hang.by_managed_id(id))
         .and_then(|i| facts.hang.threads.get(i));
     let owner_waits = owner.is_some_and(|o| o.wait.is_some());
+    let has_ended = lock.owner.is_some_and(|id| facts.a.threads.has_ended(id));
     let held = match owner {
         Some(owner) => format!("held by {}", owner.title()),
         // between the owner's leaving and the next one's entering
         None if lock.owner.is_none() => "free at this moment".into(),
-        None => "held by a thread that has ended".into(),
+        None if has_ended => "held by a thread that has ended".into(),
+        None => "held by a thread that is not known".into(),
     };
-    // ids are given again: a living thread may have got that of the owner, so this is said only when none has it
-    let has_ended = owner.is_none() && lock.owner.is_some();
+
     let does = owner.map(|owner| facts.a.doing(owner).1);
     let says = match &does {
         Some(does) => format!(" Its owner {does}."),

@@ -9,6 +9,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub(crate) struct Threads {
     pub(crate) all: Vec<Thread>,
     pub(crate) gaps: Vec<Gap>,
+    /// Whether the runtime's list of threads is known to be whole.
+    pub(crate) is_whole: bool,
     /// Index of the threads whose stack holds an object, and the slot that does.
     on_stack: FxHashMap<Addr, Vec<(usize, Option<Addr>)>>,
     /// By thread: objects on its stack that it holds by a thin lock.
@@ -44,11 +46,19 @@ impl Threads {
             thin_locks.push(locks);
         }
         Self {
+            is_whole: gap.is_none(),
             gaps: gap.cloned().into_iter().chain(rt.stack_gaps(all)).collect(),
             all: all.to_vec(),
             on_stack,
             thin_locks,
         }
+    }
+
+    /// Whether the thread of a managed id has ended, as far as that is proved: no thread of the whole list has the id and
+    /// lives. Ids are given again, so one that has ended may be taken for a living one.
+    pub(crate) fn has_ended(&self, managed_id: u32) -> bool {
+        let living = self.all.iter().filter(|t| !t.is_dead());
+        self.is_whole && !living.map(|t| t.managed_id).any(|id| id == managed_id)
     }
 
     /// The threads whose stack holds an object.
@@ -110,5 +120,38 @@ pub(crate) fn display_name(thread: &Thread) -> String {
         None if thread.is_main => "main".to_owned(),
         None if thread.is_pool() => ".NET TP Worker".to_owned(),
         None => format!("managed thread {}", thread.managed_id),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_has_ended_when_the_whole_list_lacks_it() {
+        let thread = Thread {
+            addr: Addr(0x1000),
+            os_id: 7,
+            managed_id: 1,
+            object: None,
+            name: None,
+            state: 0,
+            is_main: false,
+            stack: None,
+        };
+        let mut threads = Threads {
+            all: vec![thread],
+            gaps: Vec::new(),
+            is_whole: true,
+            on_stack: FxHashMap::default(),
+            thin_locks: Vec::new(),
+        };
+        assert!(!threads.has_ended(1));
+        assert!(threads.has_ended(2));
+        threads.is_whole = false;
+        assert!(
+            !threads.has_ended(2),
+            "it may be among those that are missing"
+        );
     }
 }

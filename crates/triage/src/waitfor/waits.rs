@@ -94,11 +94,14 @@ impl Reader<'_, '_, '_> {
             // a mutex
             return self.of_owner(|w| w.on == WaitsOn::Other && w.at == Some(at));
         };
-        if self.thread(owner).is_none() {
+        if self.a.threads.has_ended(owner) {
             return Waits {
                 needs: Needs::Never,
                 on: Vec::new(),
             };
+        }
+        if self.thread(owner).is_none() {
+            return Waits::default();
         }
         let edge = Edge {
             slot: Some(lock.at),

@@ -181,6 +181,10 @@ impl RwLocks {
         let Some(owners) = owners.filter(|o| o & WRITES == 0 && kind.upgrader.is_some()) else {
             return 0;
         };
+        // a reader that the list lacks may live
+        if !stacks.threads.is_whole {
+            return 0;
+        }
         let living = self.owners(lock).len();
         let living = u32::try_from(living).unwrap_or(u32::MAX);
         (owners & READERS).saturating_sub(living)
@@ -262,11 +266,7 @@ fn kind_of(stacks: Stacks<'_, '_>, lock: Addr) -> &'static Kind {
 impl Stacks<'_, '_> {
     /// How many of these threads have ended.
     fn ended(&self, ids: &[u32]) -> u32 {
-        let lives = |id: &&u32| {
-            let mut threads = self.threads.all.iter();
-            threads.any(|t| t.managed_id == **id && !t.is_dead())
-        };
-        let ended = ids.iter().filter(|id| !lives(id)).count();
+        let ended = ids.iter().filter(|id| self.threads.has_ended(**id)).count();
         u32::try_from(ended).unwrap_or(u32::MAX)
     }
 
