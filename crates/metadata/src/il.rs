@@ -12,7 +12,7 @@ mod targets;
 mod tests;
 
 pub use awaits::AwaitSite;
-pub use entered::{Entered, Form, Place, PlacedCall, Root};
+pub use entered::{Elsewhere, Entered, Form, Place, PlacedCall, Root, Summaries, Summary};
 pub use handlers::{Body, Handler, HandlerKind, handlers, has_sections, section_extent};
 pub use receivers::{CallSite, Receiver};
 pub use targets::{Call, CallForm, Named, all_calls};

@@ -71,6 +71,12 @@ impl Method {
     pub const fn is_synchronized(&self) -> bool {
         self.impl_flags & 0x20 != 0
     }
+
+    /// Whether the runtime suspends it, without a state machine (.NET 11).
+    #[must_use]
+    pub const fn is_runtime_async(&self) -> bool {
+        self.impl_flags & 0x2000 != 0
+    }
 }
 
 /// A generic parameter of a type or of a method.

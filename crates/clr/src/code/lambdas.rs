@@ -1,6 +1,6 @@
 //! Telling the async lambdas of one method apart, as state machines of lambdas are told apart in classic builds.
 
-use super::method::{IMPL_ASYNC, LAMBDA, MethodRef};
+use super::method::{LAMBDA, MethodRef};
 use crate::modules::Module;
 use crate::runtime::Runtime;
 use asynctriage_metadata::names;
@@ -43,7 +43,7 @@ fn lambdas_of(module: &Module<'_>) -> Lambdas {
     for rid in 1..=metadata.rows(Table::MethodDef).min(MAX_METHODS) {
         let method = metadata
             .method(rid)
-            .filter(|m| m.impl_flags & IMPL_ASYNC != 0 && m.name.starts_with('<'));
+            .filter(|m| m.is_runtime_async() && m.name.starts_with('<'));
         let text = method.and_then(|m| {
             let path = metadata.type_path(metadata.method_owner(rid)?)?;
             Some(names::method(&path, &[], &m.name, &[]))

@@ -16,8 +16,6 @@ const UNIT: u64 = 8;
 /// The part of a method's row that stands in its own word, and in that of its chunk.
 const ROW_BITS: u32 = 12;
 const ROW_MASK: u16 = 0xfff;
-/// MethodImplAttributes.Async: a runtime-async method (.NET 11).
-pub(super) const IMPL_ASYNC: u16 = 0x2000;
 const MAX_METHOD_ARGS: u64 = 64;
 /// What names of lambdas end with.
 pub(super) const LAMBDA: &str = " lambda";
@@ -111,7 +109,7 @@ impl Runtime<'_> {
     #[must_use]
     pub fn is_runtime_async(&self, method: &MethodRef) -> bool {
         self.method_definition(method)
-            .is_some_and(|d| d.impl_flags & IMPL_ASYNC != 0)
+            .is_some_and(|d| d.is_runtime_async())
     }
 
     /// The method as a C# programmer would write it, `Namespace.Type<Guid>.Method<String>`; never empty. Of a state
@@ -163,7 +161,7 @@ impl Runtime<'_> {
         let own: Vec<String> = self.method_args(method).iter().map(simple).collect();
         let around = metadata.params_around_local(Token::new(Table::MethodDef, method.rid));
         let text = names::method_around(&path, &args, &definition.name, &own, around);
-        if definition.impl_flags & IMPL_ASYNC == 0 || !text.ends_with(LAMBDA) {
+        if !definition.is_runtime_async() || !text.ends_with(LAMBDA) {
             return Some(text);
         }
         Some(match self.lambda_number(method, &path, &definition.name) {

@@ -7,7 +7,7 @@
 use super::debug_info::{AwaitNumber, DebugInfo};
 use super::image_points::ImagePoint;
 use super::known_points;
-use super::method::{IMPL_ASYNC, MethodRef};
+use super::method::MethodRef;
 use super::range::{Code, CodeKind};
 use crate::bodies::method_il;
 use crate::runtime::Runtime;
@@ -146,7 +146,7 @@ impl Runtime<'_> {
 
     fn declared_async(&self, module: Addr, rid: u32) -> Option<bool> {
         let method = self.module(module).metadata.as_ref()?.method(rid)?;
-        Some(method.impl_flags & IMPL_ASYNC != 0)
+        Some(method.is_runtime_async())
     }
 
     pub(super) fn debug_info(&self, code: &Code, method: &MethodRef) -> Option<DebugInfo> {

@@ -115,7 +115,7 @@ fn variable(a: &Analysis<'_, '_>, (module, rid): Method, form: Form, place: &Pla
             a.rt.loaded_type(module, ty)
                 .map(|mt| a.type_name(mt).replace('+', "."))
         }
-        Root::Local(_) => None,
+        Root::Local(_) | Root::Call(_) => None,
     };
     let all: Vec<String> = root.into_iter().chain(names).collect();
     all.join(".")

@@ -73,6 +73,8 @@ fn semaphores(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
     let waiters = |s: Addr| waiting.get(&s).map_or(&[][..], Vec::as_slice);
     // a BlockingCollection counts its items and free places with semaphores; that is told of the collection
     let counters = collections::counters(facts.a);
+    // the only waiter of one that is part of a deadlock is told of there, with who is inside
+    let deadlocked = facts.deadlocks.semaphores();
     let mut found: Vec<(u64, u64, Addr)> = semaphores_of(facts.a)
         .into_iter()
         .filter(|s| !counters.contains_key(s))
@@ -80,6 +82,7 @@ fn semaphores(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
             let (count, threads) = waiting_for(facts, s, waiters(s))?;
             Some((count, threads, s))
         })
+        .filter(|(count, _, s)| *count > 1 || !deadlocked.contains(s))
         .collect();
     found.sort_unstable_by_key(|(count, _, at)| (std::cmp::Reverse(*count), *at));
     found

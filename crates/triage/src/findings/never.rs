@@ -26,6 +26,14 @@ pub(super) fn find(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
     if lost.is_empty() {
         return Vec::new();
     }
+    // a deadlock tells more
+    let deadlocked = facts.deadlocks.semaphores();
+    let graph = &facts.a.graph;
+    let is_deadlocked = |id: NodeId| {
+        let object = graph.object(id);
+        let semaphore = object.and_then(|n| graph.semaphores.get(&n.addr));
+        semaphore.is_some_and(|s| deadlocked.contains(s))
+    };
     let groups = facts.groups.groups.iter().zip(&facts.groups.tallies);
     groups
         .filter(|(group, _)| is_missed(group) && somebody_completes(group.leaf.kind))
@@ -34,7 +42,7 @@ pub(super) fn find(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
                 .leaves
                 .keys()
                 .copied()
-                .filter(|id| lost.contains(id))
+                .filter(|id| lost.contains(id) && !is_deadlocked(*id))
                 .collect();
             let count: u64 = mine
                 .iter()

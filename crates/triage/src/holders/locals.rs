@@ -9,6 +9,10 @@ use rustc_hash::FxHashSet;
 
 /// Words of one frame that are looked at.
 const MAX_WORDS: usize = 1 << 14;
+/// Objects from what a variable holds to a semaphore.
+const MAX_STEPS: usize = 2;
+/// Objects that are reached at each of them.
+const MAX_REACHED: usize = 64;
 
 /// One call of a method.
 pub(crate) enum Activation<'a> {
@@ -56,6 +60,54 @@ impl Activation<'_> {
         })
     }
 
+    /// The only wanted object that a variable leads to, over what it holds and one object further: that is how far what a
+    /// lock hands out stands from the lock's semaphore.
+    pub(super) fn led_to(
+        &self,
+        a: &Analysis<'_, '_>,
+        variable: &Place,
+        is_wanted: &dyn Fn(Addr) -> bool,
+    ) -> Option<Held> {
+        let mut found = FxHashSet::default();
+        let mut reach = self.held_by(a, variable);
+        for _ in 0..MAX_STEPS {
+            found.extend(reach.iter().copied().filter(|o| is_wanted(*o)));
+            let mut next = Vec::new();
+            for object in &reach {
+                a.rt.for_each_reference(*object, &mut |_, to| {
+                    if next.len() < MAX_REACHED {
+                        next.push(to);
+                    }
+                });
+            }
+            reach = next;
+        }
+        found.extend(reach.into_iter().filter(|o| is_wanted(*o)));
+        let mut found = found.into_iter();
+        found.next().filter(|_| found.next().is_none()).map(known)
+    }
+
+    /// What a variable holds: one object, or those of an inline value.
+    fn held_by(&self, a: &Analysis<'_, '_>, place: &Place) -> Vec<Addr> {
+        let one = match (self, place.fields.as_slice()) {
+            (
+                Self::Machine(fields)
+                | Self::Frame {
+                    machine: Some(fields),
+                    ..
+                },
+                [field],
+            ) if place.root == Root::Argument(0) => {
+                let mut all = fields.fields(a.rt);
+                let found = all.find(|f| *f.name == **field);
+                return found.map_or_else(Vec::new, |f| fields.references_in(a.rt, f).collect());
+            }
+            (Self::Continuation(frame), []) => variable(a, frame, &place.root),
+            _ => None,
+        };
+        one.into_iter().collect()
+    }
+
     fn at(&self, a: &Analysis<'_, '_>, place: &Place) -> Option<Held> {
         let rt = a.rt;
         if let Root::Static(_) = place.root {
@@ -76,6 +128,9 @@ impl Activation<'_> {
                 let described = variable(a, frame, &place.root);
                 if let Some(object) = described.and_then(|v| lead(rt, v, &place.fields)) {
                     return Some(known(object));
+                }
+                if has_sibling(a, frame, &place.root) {
+                    return None;
                 }
                 let start = self.with_field(rt, self.kept(a), place)?;
                 lead(rt, start, &place.fields).map(guess)
@@ -169,6 +224,26 @@ fn lead(rt: &Runtime<'_>, start: Addr, fields: &[String]) -> Option<Addr> {
         .try_fold(start, |at, field| rt.reference(at, field))
 }
 
+/// Whether another argument is of the same type: an object that the method keeps may be either.
+fn has_sibling(a: &Analysis<'_, '_>, frame: &AsyncFrame, root: &Root) -> bool {
+    let Root::Argument(number) = root else {
+        return false;
+    };
+    let Some(method) = frame.point.method else {
+        return false;
+    };
+    let module = a.rt.module(method.module);
+    let metadata = module.metadata.as_ref();
+    let Some(signature) = metadata.and_then(|m| m.method_signature(method.rid)) else {
+        return false;
+    };
+    let index = usize::from(*number).checked_sub(usize::from(signature.has_this()));
+    let Some(own) = index.and_then(|i| signature.params.get(i)) else {
+        return false;
+    };
+    signature.params.iter().filter(|p| *p == own).count() > 1
+}
+
 /// What a variable of a suspended runtime-async method holds: the JIT numbers arguments first.
 fn variable(a: &Analysis<'_, '_>, frame: &AsyncFrame, root: &Root) -> Option<Addr> {
     let method = frame.point.method?;
@@ -181,7 +256,7 @@ fn variable(a: &Analysis<'_, '_>, frame: &AsyncFrame, root: &Root) -> Option<Add
                 (signature.params.len() as u64).saturating_add(u64::from(signature.has_this()));
             arguments.saturating_add(u64::from(*local))
         }
-        Root::Static(_) => return None,
+        Root::Static(_) | Root::Call(_) => return None,
     };
     let number = i64::try_from(number).ok()?;
     let (_, offset) = frame.point.variables.iter().find(|(n, _)| *n == number)?;

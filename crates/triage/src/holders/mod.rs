@@ -6,6 +6,7 @@
 //! semaphore that one method waits for and another releases is a signal.
 
 mod locals;
+mod summaries;
 pub(crate) mod standing;
 
 pub(crate) use standing::{Standing, Who};
@@ -20,6 +21,7 @@ use asynctriage_report::Confidence;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use summaries::Summaries;
 
 /// `SemaphoreSlim.m_maxCount` of one without a limit.
 const NO_LIMIT: i32 = i32::MAX;
@@ -54,6 +56,7 @@ impl Holders {
             a,
             wanted: FxHashMap::default(),
             known: Known::default(),
+            summaries: Summaries::new(a.rt),
         };
         for semaphore in a.graph.helpers(Helper::Semaphore) {
             if is_wanted(a, *semaphore) {
@@ -107,6 +110,7 @@ struct Search<'a, 'r, 'd> {
     a: &'a Analysis<'r, 'd>,
     wanted: FxHashMap<Addr, Vec<Holder>>,
     known: Known,
+    summaries: Summaries<'a, 'd>,
 }
 
 impl Search<'_, '_, '_> {
@@ -115,10 +119,15 @@ impl Search<'_, '_, '_> {
         for entered in all.iter().filter(|e| e.leaves) {
             let wanted = &self.wanted;
             let is_wanted = |at: Addr| wanted.contains_key(&at);
+            let activation = &method.activation;
             let from = entered.from.as_ref();
-            let found = method
-                .activation
-                .object_at(self.a, &entered.place, from, &is_wanted);
+            let found = activation.object_at(self.a, &entered.place, from, &is_wanted);
+            let described = found.filter(|held| !held.is_guess);
+            let handed = || {
+                let handed = entered.handed.as_ref()?;
+                activation.led_to(self.a, handed, &is_wanted)
+            };
+            let found = described.or_else(handed).or(found);
             if let Some(all) = found.and_then(|held| self.wanted.get_mut(&held.object)) {
                 all.push(Holder {
                     who: method.who,
@@ -140,9 +149,10 @@ impl Search<'_, '_, '_> {
         let find = || -> Vec<Entered> {
             let known = rt.module(module);
             let body = rt.method_body(module, rid);
+            let summaries = |method| self.summaries.of(module, method);
             let found = body
                 .zip(known.metadata.as_ref())
-                .map(|(body, metadata)| metadata.entered_at(&body, form, at));
+                .map(|(body, metadata)| metadata.entered_at(&body, form, at, &summaries));
             found.unwrap_or_default()
         };
         let known = self.known.entry((module, rid, at));

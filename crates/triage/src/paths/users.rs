@@ -36,7 +36,7 @@ impl Users {
         }
         let graph = &analysis.graph;
         // one `this` is shared by many methods
-        let mut inside: FxHashMap<Addr, Vec<Addr>> = FxHashMap::default();
+        let mut inside: FxHashMap<Addr, Vec<(Addr, Addr)>> = FxHashMap::default();
         let methods = analysis.suspended_methods();
         for node in analysis
             .rt
@@ -58,7 +58,17 @@ impl Users {
                     let found = inside
                         .entry(variable)
                         .or_insert_with(|| out.look_into(analysis, variable, &wanted));
-                    used.extend(found.iter());
+                    for (slot, object) in found.iter() {
+                        used.push(*object);
+                        // what a lock hands out names its semaphore, too; the lock's own method waits
+                        if let Some(known) = out.holders.get_mut(object)
+                            && known.0 != variable
+                            && !is_plumbing(analysis, variable)
+                            && waits_for(analysis, node, *object)
+                        {
+                            *known = (variable, *slot);
+                        }
+                    }
                 }
             }
             used.sort_unstable();
@@ -70,12 +80,13 @@ impl Users {
         out
     }
 
+    /// Slots of an object that hold what is wanted, with that.
     fn look_into(
         &mut self,
         analysis: &Analysis<'_, '_>,
         holder: Addr,
         wanted: &FxHashSet<Addr>,
-    ) -> Vec<Addr> {
+    ) -> Vec<(Addr, Addr)> {
         let mut slots = 0_usize;
         let mut found = Vec::new();
         analysis.rt.for_each_reference(holder, &mut |slot, target| {
@@ -84,17 +95,11 @@ impl Users {
                 found.push((slot, target));
             }
         });
-        // waiters, and .NET's own objects around it, name it as well; those are no fields of the program
-        let is_plumbing = analysis.graph.node(holder).is_some()
-            || found.is_empty()
-            || analysis
-                .rt
-                .type_of(holder)
-                .is_none_or(|t| analysis.rt.module(t.module).ships_with_dotnet);
+        let is_plumbing = found.is_empty() || is_plumbing(analysis, holder);
         for (slot, target) in found.iter().filter(|_| !is_plumbing) {
             self.holders.entry(*target).or_insert((holder, *slot));
         }
-        found.into_iter().map(|(_, target)| target).collect()
+        found
     }
 
     /// Suspended methods of a name.
@@ -106,6 +111,24 @@ impl Users {
     pub(crate) fn of(&self, object: Addr) -> &[NodeId] {
         self.by_object.get(&object).map_or(&[], Vec::as_slice)
     }
+}
+
+/// Waiters, and .NET's own objects around a semaphore, name it as well; those are no fields of the program.
+fn is_plumbing(analysis: &Analysis<'_, '_>, holder: Addr) -> bool {
+    let rt = analysis.rt;
+    let is_dotnet = |module| rt.module(module).ships_with_dotnet;
+    analysis.graph.node(holder).is_some()
+        || rt.type_of(holder).is_none_or(|t| is_dotnet(t.module))
+}
+
+/// Whether a method waits for a semaphore itself.
+fn waits_for(analysis: &Analysis<'_, '_>, method: NodeId, semaphore: Addr) -> bool {
+    let graph = &analysis.graph;
+    let mut awaited = graph.awaited(method);
+    awaited.any(|(id, _)| {
+        let waiter = graph.object(id);
+        waiter.is_some_and(|n| graph.semaphores.get(&n.addr) == Some(&semaphore))
+    })
 }
 
 impl Analysis<'_, '_> {

@@ -14,6 +14,7 @@ use crate::facts::Awaited;
 use crate::holders::Holders;
 use crate::paths::Analysis;
 use crate::threads::Hang;
+use asynctriage_dump::Addr;
 use graph::WaitFor;
 use rustc_hash::FxHashSet;
 
@@ -97,5 +98,15 @@ impl Deadlocks {
             _ => None,
         });
         threads.collect()
+    }
+
+    /// The semaphores that are part of a deadlock.
+    pub(crate) fn semaphores(&self) -> FxHashSet<Addr> {
+        let members = self.knots.iter().flat_map(|k| &k.members);
+        let semaphores = members.filter_map(|node| match node {
+            Node::Semaphore(at) => Some(*at),
+            _ => None,
+        });
+        semaphores.collect()
     }
 }

@@ -4,7 +4,9 @@
 //! await that it goes on at, and what it does when it suspends, are left out. What is entered is named by where the code
 //! takes it from, a field of `this` or a local, so that an object of the method can be asked for it.
 
+mod callees;
 mod step;
+mod summary;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -17,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use step::Next;
 use value::State;
 
+pub use summary::{Elsewhere, Summaries, Summary};
 pub use value::{Place, Root};
 
 /// Blocks of code that are gone through, again for each way that brings something new.
@@ -41,6 +44,8 @@ pub struct Entered {
     pub place: Place,
     /// Where that variable was taken from, when it is a local one.
     pub from: Option<Place>,
+    /// The variable that holds what leaves it when it is disposed of.
+    pub handed: Option<Place>,
     /// Offset of the call that entered it.
     pub call: u32,
     /// Whether every way to the place has entered it.
@@ -86,21 +91,34 @@ impl<S: Source> Metadata<S> {
 
     /// What a method has entered before the instruction at `at`, and has not left.
     #[must_use]
-    pub fn entered_at(&self, body: &Body, form: Form, at: u32) -> Vec<Entered> {
+    pub fn entered_at(
+        &self,
+        body: &Body,
+        form: Form,
+        at: u32,
+        summaries: &Summaries<'_>,
+    ) -> Vec<Entered> {
         let mut first = Walk::new(self, body, form, at);
+        first.summaries = Some(summaries);
         first.run();
         if first.state_there.is_none_or(|s| s.held.is_empty()) {
             return Vec::new();
         }
         // a second time: what is entered or left is not null where the code asks
         let mut second = Walk::new(self, body, form, at);
+        second.summaries = Some(summaries);
         second.known = first.known;
         second.run();
         let held = second.state_there.map(|s| s.held).unwrap_or_default();
-        let (left, definitions) = (second.left, second.definitions);
+        let (left, definitions, handed) = (second.left, second.definitions, second.handed);
+        let keeps = |place: &Place| {
+            let mut all = handed.iter();
+            all.find_map(|(variable, what)| (what == place).then(|| variable.clone()))
+        };
         let entered = held.into_iter().map(|(place, how)| Entered {
             leaves: left.contains(&place),
             from: place.defined_by(&definitions),
+            handed: keeps(&place),
             place,
             call: how.call,
             always: how.always,
@@ -128,7 +146,17 @@ struct Walk<'m, S> {
     /// What local variables were set to first.
     definitions: BTreeMap<u16, Place>,
     state_there: Option<State>,
-    callees: step::Callees,
+    /// What variables hold that leave a semaphore when they are disposed of.
+    handed: BTreeMap<Place, Place>,
+    /// What is left without having been entered.
+    given_back: BTreeSet<Place>,
+    /// What the method has done when it returns.
+    ended: Option<State>,
+    /// What it has entered when the task ends that it returns.
+    returned: Option<Place>,
+    /// What called methods do.
+    summaries: Option<&'m Summaries<'m>>,
+    callees: callees::Callees,
     /// Names of methods whose calls are kept.
     watched: Option<&'m dyn Fn(&str) -> bool>,
     /// By offset: what the object of such a call is.
@@ -150,7 +178,12 @@ impl<'m, S: Source> Walk<'m, S> {
             left: BTreeSet::new(),
             definitions: BTreeMap::new(),
             state_there: None,
-            callees: step::Callees::default(),
+            handed: BTreeMap::new(),
+            given_back: BTreeSet::new(),
+            ended: None,
+            returned: None,
+            summaries: None,
+            callees: callees::Callees::default(),
             watched: None,
             calls: BTreeMap::new(),
         }

@@ -1,19 +1,18 @@
 //! What single instructions do to what is known.
 
+use super::callees::{Callee, Means};
 use super::value::{Known, Place, Root, State, Value};
 use super::{Form, Walk};
 use crate::il::effect::{effect, ends_block, is_branch};
-use crate::il::flow::CallShape;
 use crate::il::{Instruction, SWITCH};
 use crate::names::{LocalName, hoisted_local};
 use crate::source::Source;
 use crate::table::Table;
 use crate::token::Token;
-use std::collections::HashMap;
+use std::rc::Rc;
 
 /// What a method that is not waiting has in its state field.
 const RUNS: i32 = -1;
-const SEMAPHORE: (&str, &str) = ("System.Threading", "SemaphoreSlim");
 
 /// Where the code goes on.
 pub(super) enum Next {
@@ -29,39 +28,14 @@ pub(super) enum Next {
     EndFinally,
 }
 
-/// What a called method means here.
-#[derive(Clone, Debug)]
-enum Means {
-    /// It enters at once.
-    Enters,
-    /// It returns the task of entering.
-    WillEnter,
-    Leaves,
-    /// It ends when its first value has ended: `GetResult`, an await.
-    Completes,
-    /// The getter of an automatic property, with the field's name.
-    Reads(String),
-    Other,
-}
-
-/// A called method.
-#[derive(Clone, Debug)]
-struct Callee {
-    /// `None` when its signature cannot be read.
-    shape: Option<CallShape>,
-    means: Means,
-    /// Whether its calls are kept.
-    is_watched: bool,
-}
-
-/// Called methods, each looked at once.
-#[derive(Default)]
-pub(super) struct Callees(HashMap<Token, Callee>);
-
 impl<S: Source> Walk<'_, S> {
     pub(super) fn step(&mut self, i: &Instruction<'_>, state: &mut State) -> Next {
         match i.opcode {
-            0x2a | 0x27 | 0x7a | 0xfe1a | 0xfe11 => return Next::Ends,
+            0x2a => {
+                self.returns(state);
+                return Next::Ends;
+            }
+            0x27 | 0x7a | 0xfe1a | 0xfe11 => return Next::Ends,
             0xdc => return Next::EndFinally,
             0xdd | 0xde => return i.target().map_or(Next::Ends, Next::Leave),
             SWITCH => return self.switch(i, state),
@@ -99,7 +73,7 @@ impl<S: Source> Walk<'_, S> {
     }
 
     fn switch(&self, i: &Instruction<'_>, state: &mut State) -> Next {
-        let is_state = state.pop().known == Known::State;
+        let is_state = matches!(state.pop().known, Known::State(_));
         // the jump to the await that a state machine goes on at
         let resumes = is_state && self.form == (Form::Machine { iterator: false });
         Next::Branch {
@@ -137,9 +111,10 @@ impl<S: Source> Walk<'_, S> {
     fn is_set(&self, value: &Value) -> Option<bool> {
         match &value.known {
             Known::Number(n) => Some(*n != 0),
-            Known::State => Some(true),
+            Known::State(value) => Some(*value != 0),
             Known::Decided(is) => Some(*is),
             Known::Place(place) => self.known.contains(place).then_some(true),
+            Known::Handed(_) => Some(true),
             Known::Entering(..) | Known::Nothing => None,
         }
     }
@@ -158,7 +133,7 @@ impl<S: Source> Walk<'_, S> {
             return Some(Known::Place(Place::of(Root::Static(owner)).field(name)?));
         };
         if matches!(self.form, Form::Machine { .. }) && is_state(&name) {
-            return Some(Known::State);
+            return Some(Known::State(RUNS));
         }
         match from.known {
             Known::Place(place) => Some(Known::Place(place.field(name)?)),
@@ -176,12 +151,17 @@ impl<S: Source> Walk<'_, S> {
 
     fn store_field(&mut self, i: &Instruction<'_>, state: &mut State) -> Next {
         let value = state.pop();
-        state.pop();
+        let object = state.pop();
         let name = i.token().and_then(|t| self.metadata.field_name_of(t));
         let waits = matches!(value.known, Known::Number(0..));
         let is_machine = matches!(self.form, Form::Machine { .. });
-        if is_machine && waits && name.is_some_and(|n| is_state(&n)) {
+        if is_machine && waits && name.as_deref().is_some_and(is_state) {
             return Next::Suspends;
+        }
+        if let (Known::Handed(what), Known::Place(of), Some(name)) =
+            (value.known, object.known, name)
+        {
+            self.hand(of.field(name), what);
         }
         Next::Behind
     }
@@ -220,6 +200,12 @@ impl<S: Source> Walk<'_, S> {
                 self.definitions.entry(local).or_insert(place);
                 state.set_local(local, Known::Nothing);
             }
+            (form, Known::Handed(what)) => {
+                if form == Form::Plain {
+                    self.hand(Some(Place::of(Root::Local(local))), what.clone());
+                }
+                state.set_local(local, Known::Handed(what));
+            }
             (_, known) => state.set_local(local, known),
         }
     }
@@ -252,7 +238,7 @@ impl<S: Source> Walk<'_, S> {
         if is_watched && shape.has_this {
             self.watch(i.at, &first);
         }
-        let result = self.effect_of(&means, i.at, &first, state);
+        let result = self.effect_of(&means, i.at, &values, state);
         for value in values.iter().skip(usize::from(shape.has_this)) {
             if let Some(local) = value.local.filter(|_| !shape.passes_on) {
                 state.set_local(local, Known::Nothing);
@@ -264,30 +250,42 @@ impl<S: Source> Walk<'_, S> {
     }
 
     /// What a call does, and what it returns.
-    fn effect_of(&mut self, means: &Means, at: u32, first: &Known, state: &mut State) -> Known {
+    fn effect_of(&mut self, means: &Means, at: u32, values: &[Value], state: &mut State) -> Known {
+        let nothing = Known::Nothing;
+        let first = values.first().map_or(&nothing, |v| &v.known);
         match (means, first) {
-            (Means::Enters, Known::Place(place)) => {
-                self.known.insert(place.clone());
-                state.enter(place.clone(), at);
+            (Means::Enters, _) => {
+                let place = self.entered(first, at);
+                state.enter(place, at, true);
                 Known::Nothing
             }
-            (Means::WillEnter, Known::Place(place)) => {
-                self.known.insert(place.clone());
-                Known::Entering(place.clone(), at)
-            }
+            (Means::WillEnter, _) => Known::Entering(self.entered(first, at), at),
             (Means::Leaves, Known::Place(place)) => {
                 self.known.insert(place.clone());
-                self.left.insert(place.clone());
-                state.held.remove(place);
+                self.exit(place, state);
                 Known::Nothing
             }
             (Means::Completes, Known::Entering(place, call)) => {
-                state.enter(place.clone(), *call);
-                Known::Nothing
+                state.enter(place.clone(), *call, true);
+                Known::Handed(place.clone())
             }
+            (Means::PassesOn, Known::Entering(..)) => first.clone(),
             (Means::Reads(field), Known::Place(place)) => place
                 .field(field.clone())
                 .map_or(Known::Nothing, Known::Place),
+            (Means::Disposes | Means::Does(_), first) if self.handed_by(first).is_some() => {
+                if let Some(place) = self.handed_by(first).filter(|_| means.may_leave()) {
+                    self.exit(&place, state);
+                }
+                Known::Nothing
+            }
+            (Means::Does(summary), _) => self.does(&Rc::clone(summary), at, values, state),
+            (Means::ResultIs, Known::Place(builder)) => {
+                if is_builder(builder) {
+                    self.ends(state);
+                }
+                Known::Nothing
+            }
             _ => Known::Nothing,
         }
     }
@@ -301,55 +299,6 @@ impl<S: Source> Walk<'_, S> {
         let known = self.calls.entry(at).or_insert_with(|| place.clone());
         if *known != place {
             *known = None;
-        }
-    }
-
-    fn callee(&mut self, method: Token) -> Callee {
-        if let Some(known) = self.callees.0.get(&method) {
-            return known.clone();
-        }
-        let m = self.metadata;
-        let signature = m.callee_signature(method);
-        let shape = signature.map(|s| CallShape {
-            passes_on: m.is_face_of_awaited(method),
-            ..crate::il::call_shape(&s)
-        });
-        let watched = self.watched;
-        let is_watched = watched.is_some_and(|w| m.callee_name(method).is_some_and(|n| w(&n)));
-        let found = Callee {
-            shape,
-            means: self.meaning(method, shape),
-            is_watched,
-        };
-        self.callees.0.insert(method, found.clone());
-        found
-    }
-
-    fn meaning(&self, method: Token, shape: Option<CallShape>) -> Means {
-        let m = self.metadata;
-        let Some(name) = m.callee_name(method) else {
-            return Means::Other;
-        };
-        let owner = || m.callee_owner(method);
-        let is_semaphore = || {
-            owner().is_some_and(|o| {
-                (o.namespace.as_str(), o.segments.as_slice())
-                    == (SEMAPHORE.0, &[SEMAPHORE.1.to_owned()][..])
-            })
-        };
-        match &*name {
-            "Wait" if is_semaphore() => Means::Enters,
-            "WaitAsync" if is_semaphore() => Means::WillEnter,
-            "Release" if is_semaphore() => Means::Leaves,
-            "GetResult" | "Wait" | "get_Result" => Means::Completes,
-            "Await" if m.suspends(method) == Some(true) => Means::Completes,
-            _ => {
-                let is_getter = shape.is_some_and(|s| s.takes == 1 && s.has_this && s.returns);
-                match name.strip_prefix("get_").filter(|_| is_getter) {
-                    Some(property) => Means::Reads(format!("<{property}>k__BackingField")),
-                    None => Means::Other,
-                }
-            }
         }
     }
 
@@ -381,6 +330,14 @@ impl<S: Source> Walk<'_, S> {
     }
 }
 
+/// Whether a place is the builder of a state machine.
+fn is_builder(place: &Place) -> bool {
+    place
+        .fields
+        .last()
+        .is_some_and(|name| matches!(hoisted_local(name), Some(LocalName::Builder)))
+}
+
 /// Whether a field is the one that holds the state of a state machine.
 fn is_state(name: &str) -> bool {
     matches!(hoisted_local(name), Some(LocalName::State))
@@ -402,6 +359,15 @@ fn constant(i: &Instruction<'_>, state: &mut State) -> bool {
 
 fn plain(opcode: u16, state: &mut State) {
     match opcode {
+        // sub: compilers ask for the range of the awaits inside a `try`
+        0x59 => {
+            let second = state.pop().known;
+            let difference = match (state.pop().known, second) {
+                (Known::State(value), Known::Number(less)) => value.checked_sub(less),
+                _ => None,
+            };
+            state.push(difference.map_or(Known::Nothing, Known::State));
+        }
         // ceq, cgt, cgt.un, clt, clt.un
         0xfe01..=0xfe05 => {
             let second = state.pop();
@@ -430,15 +396,16 @@ fn plain(opcode: u16, state: &mut State) {
 /// Whether a branch on two numbers is taken, where both are known.
 fn compare(opcode: u16, first: &Known, second: &Known) -> Option<bool> {
     let number = |known: &Known| match known {
-        Known::Number(n) => Some(*n),
-        Known::State => Some(RUNS),
+        Known::Number(n) | Known::State(n) => Some(*n),
         _ => None,
     };
     // two constants tell nothing that a compiler would ask
-    if *first != Known::State && *second != Known::State {
+    let is_state = |known: &Known| matches!(known, Known::State(_));
+    if !is_state(first) && !is_state(second) {
         return None;
     }
     let (first, second) = (number(first)?, number(second)?);
+    let unsigned = (first.cast_unsigned(), second.cast_unsigned());
     match opcode {
         0x2e | 0x3b => Some(first == second),
         0x2f | 0x3c => Some(first >= second),
@@ -446,6 +413,10 @@ fn compare(opcode: u16, first: &Known, second: &Known) -> Option<bool> {
         0x31 | 0x3e => Some(first <= second),
         0x32 | 0x3f => Some(first < second),
         0x33 | 0x40 => Some(first != second),
+        0x34 | 0x41 => Some(unsigned.0 >= unsigned.1),
+        0x35 | 0x42 => Some(unsigned.0 > unsigned.1),
+        0x36 | 0x43 => Some(unsigned.0 <= unsigned.1),
+        0x37 | 0x44 => Some(unsigned.0 < unsigned.1),
         _ => None,
     }
 }

@@ -1,12 +1,14 @@
 //! Made-up code, as compilers write it.
 
 use super::super::handlers::{Body, Handler, HandlerKind};
-use super::{Entered, Form, Root};
+use super::{Entered, Form, Place, Root, Summary};
 use crate::il::may_come_to;
 use crate::metadata::Metadata;
 use crate::table::{Coded, Table};
 use crate::testing::{Builder, coded};
+use crate::token::Token;
 use proptest::prelude::*;
+use std::rc::Rc;
 
 mod t {
     pub(super) const STATE: u32 = 0x0400_0001;
@@ -19,6 +21,8 @@ mod t {
     pub(super) const IS_COMPLETED: u32 = 0x0a00_0005;
     pub(super) const GET_RESULT: u32 = 0x0a00_0006;
     pub(super) const WORK: u32 = 0x0a00_0007;
+    pub(super) const GET_VALUE: u32 = 0x0a00_0008;
+    pub(super) const DISPOSE: u32 = 0x0a00_0009;
 }
 
 /// A state machine with two semaphores, what it calls of them and of tasks, and `Client.Work()`, which returns a task.
@@ -43,7 +47,7 @@ fn sample() -> Metadata<Vec<u8>> {
         b.row(Table::Field, &[6, name, int]);
     }
     let returns: &[u8] = &[0x20, 0, 0x12, 9];
-    let members: [(&str, u32, &[u8]); 7] = [
+    let members: [(&str, u32, &[u8]); 9] = [
         ("WaitAsync", 1, returns),
         ("Release", 1, &[0x20, 0, 0x08]),
         ("Wait", 1, &[0x20, 0, 0x01]),
@@ -51,6 +55,8 @@ fn sample() -> Metadata<Vec<u8>> {
         ("get_IsCompleted", 2, &[0x20, 0, 0x02]),
         ("GetResult", 2, &[0x20, 0, 0x01]),
         ("Work", 3, &[0x00, 0, 0x12, 9]),
+        ("GetResult", 2, &[0x20, 0, 0x1c]),
+        ("Dispose", 3, &[0x20, 0, 0x01]),
     ];
     for (name, class, signature) in members {
         let (name, signature) = (b.string(name), b.blob(signature));
@@ -90,6 +96,10 @@ impl Code {
 
     /// The await of the task on the stack.
     fn wait(self) -> Self {
+        self.wait_for(t::GET_RESULT)
+    }
+
+    fn wait_for(self, result: u32) -> Self {
         let number = self.awaits.len() as u8;
         let mut code = self
             .token(0x6f, t::GET_AWAITER)
@@ -102,7 +112,7 @@ impl Code {
         code.awaits.push(at);
         code.op(&[0xdd, 0, 0, 1, 0]) // leave
             .op(&[0x12, 3])
-            .token(0x28, t::GET_RESULT)
+            .token(0x28, result)
     }
 
     fn enter(self, field: u32) -> Self {
@@ -143,11 +153,22 @@ impl Code {
     }
 
     fn entered(&self, at: u32, form: Form) -> Vec<Entered> {
-        let body = Body {
+        sample().entered_at(&self.body(), form, at, &|_| None)
+    }
+
+    fn body(&self) -> Body {
+        Body {
             code: self.bytes.clone(),
             handlers: self.handlers.clone(),
-        };
-        sample().entered_at(&body, form, at)
+        }
+    }
+
+    /// What is entered where `Work` is a lock's method that does what is told.
+    fn entered_by_work(&self, number: usize, does: &Summary) -> Vec<Entered> {
+        let does = Rc::new(does.clone());
+        let work = Token(t::WORK);
+        let summaries = |of| (of == work).then(|| Rc::clone(&does));
+        sample().entered_at(&self.body(), MACHINE, self.awaits[number], &summaries)
     }
 }
 
@@ -264,6 +285,81 @@ fn plain_methods_hold_what_their_variables_hold() {
     assert!(code.entered(0, Form::Plain).is_empty());
 }
 
+fn lock() -> Summary {
+    Summary {
+        enters: vec![(None, true)],
+        leaves: Vec::new(),
+        is_awaited: true,
+    }
+}
+
+#[test]
+fn what_a_lock_hands_out_holds_it_until_it_is_disposed_of() {
+    // `this._other = await Work(); await Work2(); this._other.Dispose(); await Work2()`, where `Work` enters a lock
+    let code = machine().op(&[0x02]).token(0x28, t::WORK);
+    let code = code.wait_for(t::GET_VALUE).token(0x7d, t::OTHER);
+    let code = code.enter(t::GATE).call_on(t::OTHER, t::DISPOSE);
+    let code = code.enter(t::GATE);
+    assert!(code.entered_by_work(0, &lock()).is_empty());
+    let found = code.entered_by_work(1, &lock());
+    assert_eq!(found.len(), 1);
+    assert!(matches!(found[0].place.root, Root::Call(_)));
+    assert_eq!(found[0].handed.as_ref().unwrap().fields, ["_other"]);
+    assert!(found[0].always && found[0].leaves);
+    let behind = code.entered_by_work(2, &lock());
+    assert!(behind.iter().all(|e| e.place.fields == ["_gate"]));
+    // a method that has to do with no semaphore hands out nothing
+    assert!(code.entered(code.awaits[1], MACHINE).is_empty());
+}
+
+#[test]
+fn what_a_method_enters_and_leaves_is_told_in_its_arguments() {
+    let told = |code: &Code| sample().summary(1, &code.body(), MACHINE, &|_| None);
+    // nothing tells when a state machine without a builder ends
+    let code = machine().enter(t::GATE);
+    assert_eq!(told(&code).enters, []);
+    let code = machine().release(t::GATE);
+    assert_eq!(told(&code).leaves.len(), 1);
+    let plain = Code::default().op(&[0x02]).token(0x7b, t::GATE);
+    let summary = |code: &Code| sample().summary(1, &code.body(), Form::Plain, &|_| None);
+    let gate = || {
+        Some(Place {
+            root: Root::Argument(0),
+            fields: vec!["_gate".to_owned()],
+        })
+    };
+    // `return _gate.WaitAsync()`, `_gate.Wait()`, `_gate.Release()`
+    let task = plain.token(0x6f, t::WAIT_ASYNC).op(&[0x2a]);
+    let expected = Summary {
+        enters: vec![(gate(), true)],
+        leaves: Vec::new(),
+        is_awaited: true,
+    };
+    assert_eq!(summary(&task), expected);
+    let at_once = Code::default().call_on(t::GATE, t::WAIT).op(&[0x2a]);
+    let expected = Summary {
+        is_awaited: false,
+        ..expected
+    };
+    assert_eq!(summary(&at_once), expected);
+    let exit = Code::default().release(t::GATE).op(&[0x2a]);
+    let expected = Summary {
+        enters: Vec::new(),
+        leaves: vec![gate()],
+        is_awaited: false,
+    };
+    assert_eq!(summary(&exit), expected);
+}
+
+#[test]
+fn a_range_of_awaits_is_asked_for_by_a_difference() {
+    // `if ((uint)(num - 1) <= 1) goto` behind what enters: a method that runs does not jump there
+    let entering = Code::default().enter(t::GATE).at() as u8;
+    let code = machine().op(&[0x06, 0x17, 0x59, 0x17, 0x36, entering]);
+    let code = code.enter(t::GATE).work().release(t::GATE);
+    assert_eq!(code.held(1), gate());
+}
+
 proptest! {
     /// Any bytes end, with any handlers.
     #[test]
@@ -278,9 +374,9 @@ proptest! {
             code: (c.into(), d.into()),
         };
         let body = Body { code, handlers: ranges.into_iter().map(handler).collect() };
-        let held = sample().entered_at(&body, MACHINE, at);
+        let held = sample().entered_at(&body, MACHINE, at, &|_| None);
         prop_assert!(held.len() <= 64);
-        let held = sample().entered_at(&body, Form::Plain, at);
+        let held = sample().entered_at(&body, Form::Plain, at, &|_| None);
         prop_assert!(held.len() <= 64);
     }
 }

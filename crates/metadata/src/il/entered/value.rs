@@ -20,6 +20,8 @@ pub enum Root {
     Local(u16),
     /// A static field of the type with this row in the method's own module; the first name is the field's.
     Static(u32),
+    /// What the call at this offset has entered, where nothing tells what that is.
+    Call(u32),
 }
 
 /// Where code takes an object from: a variable, and the fields from there on.
@@ -61,11 +63,13 @@ pub(super) enum Known {
     #[default]
     Nothing,
     Number(i32),
-    /// What the state field holds: that of a method that runs.
-    State,
+    /// What the state field of a method that runs holds, or that less a number.
+    State(i32),
     Place(Place),
     /// The task of entering, made by the call at this offset.
     Entering(Place, u32),
+    /// What leaves this semaphore when it is disposed of: the value of an await that has entered it.
+    Handed(Place),
     /// Whether the state is below 0, and the like: a condition that is decided.
     Decided(bool),
 }
@@ -129,9 +133,9 @@ impl State {
         }
     }
 
-    pub(super) fn enter(&mut self, place: Place, call: u32) {
+    pub(super) fn enter(&mut self, place: Place, call: u32, always: bool) {
         if self.held.len() < MAX_HELD {
-            self.held.insert(place, How { call, always: true });
+            self.held.insert(place, How { call, always });
         }
     }
 

@@ -161,15 +161,37 @@ impl<'a> Words<'a, '_, '_, '_> {
             }
             other => self.name(other),
         };
-        let mut names: Vec<String> = self.actors().into_iter().map(short).collect();
-        names.dedup();
-        match names.as_slice() {
-            [only] => format!("Deadlock: {only} waits for itself over {}", listed(over)),
-            names => format!(
-                "Deadlock: {} wait for each other over {}",
-                listed(names),
-                listed(over)
-            ),
+        let mut names: Vec<(String, usize)> = Vec::new();
+        for name in self.actors().into_iter().map(short) {
+            match names.last_mut().filter(|(last, _)| *last == name) {
+                Some((_, times)) => *times = times.saturating_add(1),
+                None => names.push((name, 1)),
+            }
+        }
+        let over = listed(over);
+        if let [(only, 1)] = names.as_slice() {
+            return format!("Deadlock: {only} waits for itself over {over}");
+        }
+        let names: Vec<String> = names
+            .into_iter()
+            .map(|(name, times)| match times {
+                1 => name,
+                n => format!("{n} x {name}"),
+            })
+            .collect();
+        format!(
+            "Deadlock: {} wait for each other over {over}",
+            listed(&names)
+        )
+    }
+
+    /// A member by name, with its address where another one is called the same.
+    fn told(&self, node: Node) -> String {
+        let name = self.name(node);
+        let alike = self.actors().into_iter().filter(|n| self.name(*n) == name);
+        match (alike.count(), self.address(node)) {
+            (2.., Some(at)) => format!("{name} ({at})"),
+            _ => name,
         }
     }
 
@@ -185,11 +207,11 @@ impl<'a> Words<'a, '_, '_, '_> {
             parts.push(self.way(actor, &way));
         }
         parts.dedup();
-        format!("{} {}", self.name(actor), listed(&parts))
+        format!("{} {}", self.told(actor), listed(&parts))
     }
 
     fn way(&self, actor: Node, way: &Way) -> String {
-        let to = self.name(way.to);
+        let to = self.told(way.to);
         let resource = way.over.iter().find(|n| !matches!(n, Node::Async(_)));
         match (actor, resource, way.to) {
             (Node::Async(_), Some(pump @ Node::Pump(_)), _) => {
