@@ -6,8 +6,8 @@
 //! semaphore that one method waits for and another releases is a signal.
 
 mod locals;
-mod summaries;
 pub(crate) mod standing;
+mod summaries;
 
 pub(crate) use standing::{Standing, Who};
 

@@ -117,8 +117,7 @@ impl Users {
 fn is_plumbing(analysis: &Analysis<'_, '_>, holder: Addr) -> bool {
     let rt = analysis.rt;
     let is_dotnet = |module| rt.module(module).ships_with_dotnet;
-    analysis.graph.node(holder).is_some()
-        || rt.type_of(holder).is_none_or(|t| is_dotnet(t.module))
+    analysis.graph.node(holder).is_some() || rt.type_of(holder).is_none_or(|t| is_dotnet(t.module))
 }
 
 /// Whether a method waits for a semaphore itself.
