@@ -56,7 +56,7 @@ mod witness;
 pub use class::{Class, Combinator, Helper, Wanted};
 pub use graph::{AsyncGraph, Edge, Node, NodeId, Rejected};
 pub use machine::{BoxState, Chosen, Machine};
-pub use queue::Queues;
+pub use queue::{Queues, concurrent_queue_length};
 pub use resolve::{Waiter, resolve, work_item_targets};
 pub use running::{Dispatcher, Running, RunningMachine, RunningOperation};
 pub use runtime_async::{AsyncFrame, Head, Operation, PostedTo};

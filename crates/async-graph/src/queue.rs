@@ -67,19 +67,35 @@ impl Queues {
     }
 }
 
-/// Items of a ConcurrentQueue, oldest first: a slot is full when its sequence number is one ahead of its position.
+/// Items of a ConcurrentQueue of references, oldest first.
 fn concurrent_queue(rt: &Runtime<'_>, queue: Addr) -> Vec<Addr> {
-    let mut items = Vec::new();
-    let mut seen = FxHashSet::default();
-    let mut segment = rt.reference(queue, "_head");
-    while let Some(at) = segment.filter(|s| seen.len() < MAX_SEGMENTS && seen.insert(*s)) {
-        items.extend(segment_items(rt, at).unwrap_or_default());
-        segment = rt.reference(at, "_nextSegment");
-    }
-    items
+    let segments = segments(rt, queue).into_iter();
+    let places = segments.flat_map(|s| full_slots(rt, s).unwrap_or_default());
+    let items = places.filter_map(|at| rt.memory().ptr(at)?.non_null());
+    items.collect()
 }
 
-fn segment_items(rt: &Runtime<'_>, segment: Addr) -> Option<Vec<Addr>> {
+/// How many items a ConcurrentQueue of anything has.
+#[must_use]
+pub fn concurrent_queue_length(rt: &Runtime<'_>, queue: Addr) -> u64 {
+    let segments = segments(rt, queue).into_iter();
+    let counts = segments.map(|s| full_slots(rt, s).map_or(0, |all| all.len() as u64));
+    counts.fold(0, u64::saturating_add)
+}
+
+fn segments(rt: &Runtime<'_>, queue: Addr) -> Vec<Addr> {
+    let mut out = Vec::new();
+    let mut seen = FxHashSet::default();
+    let mut segment = rt.reference(queue, "_head");
+    while let Some(at) = segment.filter(|s| out.len() < MAX_SEGMENTS && seen.insert(*s)) {
+        out.push(at);
+        segment = rt.reference(at, "_nextSegment");
+    }
+    out
+}
+
+/// Where the items of a segment are, oldest first: a slot is full when its sequence number is one ahead of its position.
+fn full_slots(rt: &Runtime<'_>, segment: Addr) -> Option<Vec<Addr>> {
     let slots = rt.reference(segment, "_slots")?;
     let (start, stride, len) = rt.vector(slots)?;
     let slot = rt.element_type(slots)?;
@@ -89,13 +105,12 @@ fn segment_items(rt: &Runtime<'_>, segment: Addr) -> Option<Vec<Addr>> {
     );
     let full = (0..len).filter_map(|i| {
         let at = start.element(i, stride);
-        let value = rt.memory().ptr(at + item)?.non_null()?;
         let number = u64::from(rt.memory().u32(at + sequence)?);
-        (number.wrapping_sub(1).checked_rem(len)? == i).then_some((number, value))
+        (number.wrapping_sub(1).checked_rem(len)? == i).then_some((number, at + item))
     });
     let mut full: Vec<_> = full.collect();
     full.sort_unstable();
-    Some(full.into_iter().map(|(_, value)| value).collect())
+    Some(full.into_iter().map(|(_, at)| at).collect())
 }
 
 fn local_queue(rt: &Runtime<'_>, queue: Addr) -> Vec<Addr> {

@@ -241,6 +241,10 @@ pub struct Completer {
     pub confidence: Confidence,
     /// How many chains of the group wait for it.
     pub count: u64,
+    /// How many there are that are called the same: one that completes for many, or one for each; 0 in reports that did
+    /// not count them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub alike: u64,
     /// The group of the chain that it is part of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chain: Option<String>,

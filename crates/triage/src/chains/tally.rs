@@ -184,9 +184,14 @@ impl Tally {
         self.due.iter().copied().min_by(f64::total_cmp)
     }
 
+    /// When the timers fire that end the chains; `None` when none does.
+    pub(crate) fn due_text(&self, clock: &Clock) -> Option<String> {
+        due_text(&self.due, clock.is_floor)
+    }
+
     /// When the timers fire that end the chains, added to what they wait for.
     pub(crate) fn note_due(&self, leaf: &mut Leaf, clock: &Clock) {
-        let Some(when) = due_text(&self.due, clock.is_floor) else {
+        let Some(when) = self.due_text(clock) else {
             return;
         };
         let own = matches!(leaf.kind, LeafKind::Delay | LeafKind::PeriodicTimer);

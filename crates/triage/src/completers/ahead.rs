@@ -3,6 +3,7 @@
 use super::calls::{By, Calls, Method};
 use super::{Target, notation};
 use crate::holders::{Standing, Who, standing};
+use crate::libraries::channels;
 use crate::paths::Analysis;
 use crate::threads::Hang;
 use asynctriage_dump::Addr;
@@ -59,14 +60,18 @@ impl Ahead {
         method: &Standing<'_>,
     ) {
         let of = (method.module, method.rid);
-        for site in calls.behind(a.rt, of, method.form, method.at).iter() {
+        for site in calls.behind(a.rt, method).iter() {
             let Some(place) = &site.place else { continue };
-            let is_wanted = |at: Addr| targets.get(&at).is_some_and(|by| by.may_be_done_by(site));
+            let is_wanted = |at: Addr| {
+                let by = targets.get(&channels::channel_of(a.rt, at));
+                by.is_some_and(|by| by.may_be_done_by(site))
+            };
             let found = method
                 .activation
                 .object_at(a, place, site.from.as_ref(), &is_wanted);
             let Some(held) = found else { continue };
-            let all = self.by_object.entry(held.object).or_default();
+            let object = channels::channel_of(a.rt, held.object);
+            let all = self.by_object.entry(object).or_default();
             if all
                 .iter()
                 .any(|p| p.who == method.who && p.slot == method.slot)

@@ -2,6 +2,7 @@
 
 use asynctriage_clr::Runtime;
 use asynctriage_dump::Addr;
+use crate::holders::Standing;
 use asynctriage_metadata::il::{CallSite, Form, Place, PlacedCall, Receiver, may_come_to};
 use asynctriage_metadata::names::hoisted_local;
 use rustc_hash::FxHashMap;
@@ -17,6 +18,10 @@ pub(crate) enum By {
     Release,
     /// An event, or a CountdownEvent.
     Set,
+    /// A channel that somebody reads: who writes to it, or closes it.
+    Put,
+    /// A bounded channel that somebody writes to: who reads from it.
+    Take,
 }
 
 /// Methods that complete a source: of TaskCompletionSource and of ManualResetValueTaskSourceCore (8.0 to 11.0).
@@ -40,6 +45,17 @@ const EVENTS: [&str; 4] = [
     "System.Threading.ManualResetEvent",
     "System.Threading.AutoResetEvent",
 ];
+const WRITER: &str = "System.Threading.Channels.ChannelWriter`1";
+/// Methods of a channel's writer after which who waits to read goes on.
+const PUT: [&str; 4] = ["WriteAsync", "TryWrite", "Complete", "TryComplete"];
+const READER: &str = "System.Threading.Channels.ChannelReader`1";
+/// Methods of a channel's reader that make room.
+const TAKE: [&str; 4] = ["ReadAsync", "TryRead", "WaitToReadAsync", "ReadAllAsync"];
+/// What `await foreach` calls of `ReadAllAsync`.
+const NEXT: (&str, &str) = (
+    "MoveNextAsync",
+    "System.Collections.Generic.IAsyncEnumerator`1",
+);
 const SIGNAL: &str = "Signal";
 const COUNTDOWN: &str = "System.Threading.CountdownEvent";
 
@@ -52,6 +68,9 @@ impl By {
             _ if is_own => false,
             Self::Result => RESULT.contains(&site.name.as_str()),
             Self::Release => site.name == RELEASE && site.class == SEMAPHORE,
+            Self::Put => site.class == WRITER && PUT.contains(&site.name.as_str()),
+            Self::Take if site.name == NEXT.0 => site.class == NEXT.1,
+            Self::Take => site.class == READER && TAKE.contains(&site.name.as_str()),
             Self::Set if site.name == SIGNAL => site.class == COUNTDOWN,
             Self::Set => site.name == SET && EVENTS.contains(&site.class.as_str()),
         }
@@ -103,27 +122,24 @@ impl Calls {
         sites
     }
 
-    /// The same of what may run after the instruction at an offset.
-    pub(super) fn behind(
-        &self,
-        rt: &Runtime<'_>,
-        method: Method,
-        form: Form,
-        at: u32,
-    ) -> Rc<[Site]> {
+    /// The same of what may run behind the place where a method stands.
+    pub(super) fn behind(&self, rt: &Runtime<'_>, standing: &Standing<'_>) -> Rc<[Site]> {
+        let method = (standing.module, standing.rid);
+        let at = standing.at;
         if let Some(known) = self.behind.borrow().get(&(method, at)) {
             return Rc::clone(known);
         }
-        let all = self.of(rt, method, form);
-        let code = (!all.is_empty())
-            .then(|| rt.method_il(method.0, method.1))
+        let all = self.of(rt, method, standing.form);
+        let body = (!all.is_empty())
+            .then(|| rt.method_body(method.0, method.1))
             .flatten()
             .unwrap_or_default();
-        let behind = all
-            .iter()
-            .filter(|s| may_come_to(&code, at, s.call.il_offset))
-            .cloned();
-        let behind: Rc<[Site]> = behind.collect();
+        let reached = standing.behind(rt, &body);
+        let runs = |site: &Site| match &reached {
+            Some(all) => all.contains(&site.call.il_offset),
+            None => may_come_to(&body.code, at, site.call.il_offset),
+        };
+        let behind: Rc<[Site]> = all.iter().filter(|s| runs(s)).cloned().collect();
         let mut known = self.behind.borrow_mut();
         known.insert((method, at), Rc::clone(&behind));
         behind
@@ -134,7 +150,10 @@ impl Calls {
 const ENTER: [&str; 2] = ["Wait", "WaitAsync"];
 
 fn is_completing(name: &str) -> bool {
-    RESULT.contains(&name) || [RELEASE, SET, SIGNAL].contains(&name)
+    RESULT.contains(&name)
+        || [RELEASE, SET, SIGNAL, NEXT.0].contains(&name)
+        || PUT.contains(&name)
+        || TAKE.contains(&name)
 }
 
 fn read(rt: &Runtime<'_>, (module, rid): Method, form: Form) -> Option<Vec<Site>> {
@@ -201,6 +220,11 @@ mod tests {
         assert!(!By::Set.is_done_by(&site("Set", "Contoso.Bag")));
         assert!(!By::Set.is_done_by(&site("Signal", "Contoso.Lamp")));
         assert!(By::Result.is_done_by(&site("TrySetResult", "Contoso.Job")));
+        assert!(By::Put.is_done_by(&site("TryWrite", WRITER)));
+        assert!(!By::Put.is_done_by(&site("TryWrite", "Contoso.Pen")));
+        assert!(By::Take.is_done_by(&site("ReadAsync", READER)));
+        assert!(By::Take.is_done_by(&site(NEXT.0, NEXT.1)));
+        assert!(!By::Take.is_done_by(&site("ReadAsync", "Contoso.Stream")));
         let builder = CallSite {
             receiver: Receiver::Field("<>t__builder".into()),
             ..site("SetResult", "Contoso.Builder")

@@ -208,6 +208,10 @@ impl Analysis<'_, '_> {
         let (object, by) = match kind {
             K::Semaphore | K::AsyncLock => (*self.graph.semaphores.get(&object)?, By::Release),
             K::ValueTaskSource => (object, By::Result),
+            K::ChannelRead | K::ChannelWrite => {
+                let wait = self.channel_waits.get(&object)?;
+                (wait.channel, if wait.writes { By::Take } else { By::Put })
+            }
             K::TaskCompletionSource | K::Database | K::Cache | K::MessageBroker | K::Grpc => {
                 (*self.graph.completion_sources.get(&object)?, By::Result)
             }
@@ -220,7 +224,9 @@ impl Analysis<'_, '_> {
     fn tasks_of(&self) -> FxHashMap<Addr, Vec<NodeId>> {
         let graph = &self.graph;
         let mut out: FxHashMap<Addr, Vec<NodeId>> = FxHashMap::default();
-        for (task, by) in graph.semaphores.iter().chain(&graph.completion_sources) {
+        let channels = self.channel_waits.iter().map(|(op, w)| (op, &w.channel));
+        let all = graph.semaphores.iter().chain(&graph.completion_sources);
+        for (task, by) in all.chain(channels) {
             if let Some(node) = graph.node(*task) {
                 out.entry(*by).or_default().push(node);
             }
@@ -278,13 +284,20 @@ fn groups_by_leaf(groups: &Groups) -> FxHashMap<NodeId, Vec<Ending>> {
 #[derive(Default)]
 struct Named {
     by_text: FxHashMap<(CompleterKind, String), Completer>,
+    /// The threads and methods behind each of them.
+    who: FxHashMap<(CompleterKind, String), FxHashSet<Who>>,
 }
 
 impl Named {
-    fn add(&mut self, completers: &[Completer], chains: u64) {
+    fn add(&mut self, candidates: &[&Candidate], chains: u64) {
         let mut seen = FxHashSet::default();
-        for completer in completers {
+        for candidate in candidates {
+            let completer = &candidate.completer;
             let key = (completer.kind, completer.text.clone());
+            self.who
+                .entry(key.clone())
+                .or_default()
+                .extend(candidate.who);
             // several of one method count these chains once
             let chains = if seen.insert(key.clone()) { chains } else { 0 };
             let known = self.by_text.entry(key).or_insert_with(|| Completer {
@@ -298,7 +311,12 @@ impl Named {
 
     /// The surest first, then those of most chains. What only may complete it is named where nothing surer is known.
     fn ranked(self) -> Vec<Completer> {
-        let mut all: Vec<Completer> = self.by_text.into_values().collect();
+        let who = self.who;
+        let all = self.by_text.into_iter().map(|(key, completer)| Completer {
+            alike: who.get(&key).map_or(0, |all| all.len() as u64),
+            ..completer
+        });
+        let mut all: Vec<Completer> = all.collect();
         all.sort_by(|a, b| {
             let key = |c: &Completer| (Reverse(c.confidence), Reverse(c.count), c.kind);
             key(a).cmp(&key(b)).then_with(|| a.text.cmp(&b.text))
@@ -310,17 +328,18 @@ impl Named {
 
 impl Found {
     /// What a group tells of them.
-    fn told(&self, target: Target) -> Vec<Completer> {
-        let all = self.candidates.iter().map(|c| &c.completer);
-        let surest = all.clone().map(|c| c.confidence).max();
+    fn told(&self, target: Target) -> Vec<&Candidate> {
+        let all = self.candidates.iter();
+        let surest = all.clone().map(|c| c.completer.confidence).max();
         // a static table is told beside whoever takes from it; other mere holders are not
         // a semaphore is for many to use: only who releases it is told
-        let is_telling = |c: &&Completer| {
+        let is_telling = |c: &&Candidate| {
+            let c = &c.completer;
             c.confidence > Confidence::Possible
                 || target.by == By::Result
                     && (Some(c.confidence) == surest || c.kind == CompleterKind::Static)
         };
-        all.filter(is_telling).cloned().collect()
+        all.filter(is_telling).collect()
     }
 }
 
@@ -458,28 +477,32 @@ mod tests {
 
     #[test]
     fn chains_are_counted_once_for_completers_of_one_name() {
-        let completer = |text: &str, confidence| Completer {
-            kind: CompleterKind::Chain,
-            text: text.into(),
-            confidence,
-            ..Completer::default()
+        let candidate = |text: &str, confidence, thread| Candidate {
+            who: Some(Who::Thread(thread)),
+            completer: Completer {
+                kind: CompleterKind::Chain,
+                text: text.into(),
+                confidence,
+                ..Completer::default()
+            },
         };
-        let two = [
-            completer("Use, which is inside", Confidence::Possible),
-            completer("Use, which is inside", Confidence::Likely),
-            completer("Other", Confidence::Possible),
+        let all = [
+            candidate("Use, which is inside", Confidence::Possible, 1),
+            candidate("Use, which is inside", Confidence::Likely, 2),
+            candidate("Other", Confidence::Possible, 3),
         ];
+        let two: Vec<&Candidate> = all.iter().collect();
         let mut named = Named::default();
         named.add(&two, 8);
         named.add(&two, 2);
-        let counts: Vec<(String, u64)> = named
+        let counts: Vec<(String, u64, u64)> = named
             .ranked()
             .into_iter()
-            .map(|c| (c.text, c.count))
+            .map(|c| (c.text, c.count, c.alike))
             .collect();
         let expected = [
-            ("Use, which is inside".to_owned(), 10),
-            ("Other".to_owned(), 10),
+            ("Use, which is inside".to_owned(), 10, 2),
+            ("Other".to_owned(), 10, 1),
         ];
         assert_eq!(counts, expected);
     }

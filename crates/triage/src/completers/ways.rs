@@ -1,6 +1,6 @@
 //! Who stands at the end of a way to an awaited object.
 
-use super::calls::Site;
+use super::calls::{By, Site};
 use super::notation;
 use super::web::{End, Way};
 use super::{Candidate, Search, Target};
@@ -95,8 +95,7 @@ impl Search<'_, '_, '_> {
     /// The call of a suspended method behind its await that may be one on the object.
     fn may_complete(&self, target: Target, way: &Way, step: Step<'_>) -> Option<String> {
         let method = standing::suspended(self.analysis, step)?;
-        let (rt, of) = (self.analysis.rt, (method.module, method.rid));
-        let sites = self.calls.behind(rt, of, method.form, method.at);
+        let sites = self.calls.behind(self.analysis.rt, &method);
         let mut sites = sites.iter().filter(|s| target.by.may_be_done_by(s));
         sites
             .find(|s| self.may_be_on(s, target, way))
@@ -123,6 +122,10 @@ impl Search<'_, '_, '_> {
     }
 
     pub(super) fn is_of_class(&self, call: &CallSite, target: Target) -> bool {
+        if matches!(target.by, By::Put | By::Take) {
+            // the class alone tells; the call is on the channel's reader or writer
+            return true;
+        }
         let rt = self.analysis.rt;
         let ty = rt.type_of(target.object);
         call.class.starts_with(SOURCE_CORE) || ty.is_some_and(|t| rt.is_a(t.mt, &call.class))

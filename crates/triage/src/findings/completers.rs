@@ -18,6 +18,8 @@ struct Awaited<'g> {
     completer: &'g Completer,
     groups: Vec<&'g ChainGroup>,
     chains: u64,
+    /// How many there are that are called the same.
+    alike: u64,
 }
 
 pub(super) fn find(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
@@ -39,12 +41,16 @@ pub(super) fn find(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
                     completer,
                     groups: Vec::new(),
                     chains: 0,
+                    alike: 0,
                 });
             awaited.groups.push(group);
             awaited.chains = awaited.chains.saturating_add(completer.count);
+            awaited.alike = awaited.alike.max(completer.alike);
         }
     }
-    let many = by_completer.into_values().filter(|a| a.chains >= FEW);
+    // where each wait has its own, nobody holds up several
+    let is_shared = |a: &Awaited<'_>| a.chains >= a.alike.max(1).saturating_mul(FEW);
+    let many = by_completer.into_values().filter(is_shared);
     let mut many: Vec<Awaited<'_>> = many.collect();
     many.sort_by_key(|a| std::cmp::Reverse(a.chains));
     many.iter().map(|a| describe(facts, a, total)).collect()
@@ -77,7 +83,10 @@ fn describe(facts: Facts<'_, '_, '_>, awaited: &Awaited<'_>, total: u64) -> Find
             Severity::Warning
         },
         confidence: completer.confidence,
-        title: format!("{waits} for what {who} is to complete: {}", completer.text),
+        title: match awaited.alike {
+            0 | 1 => format!("{waits} for what {who} is to complete: {}", completer.text),
+            n => format!("{waits} for what {n} methods are to complete: {}", completer.text),
+        },
         text: why_not(facts, completer),
         next: "find out why that one does not go on: all of these chains do when it completes what it holds",
         runbook: "bottleneck",

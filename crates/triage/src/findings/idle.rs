@@ -7,10 +7,12 @@
 use super::{Facts, fact};
 use crate::chains::Tally;
 use crate::facts::Purpose;
-use crate::libraries::hosting;
+use crate::holders::standing;
+use crate::libraries::{channels, hosting};
+use crate::paths::steps_of;
 use crate::threads::{ThreadFacts, Wait};
 use crate::words::{listed, several, verb};
-use asynctriage_async_graph::NodeId;
+use asynctriage_async_graph::{Helper, NodeId};
 use asynctriage_report::{
     ChainGroup, Confidence, Evidence, Finding, FindingKind, Frame, LeafKind, RootKind, Severity,
     VerdictState,
@@ -18,18 +20,23 @@ use asynctriage_report::{
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 
+/// Methods above one leaf that are asked whether they come back.
+const MAX_WAITERS: usize = 1 << 10;
+
 /// Says that the process is idle, when nothing else was found that says more than what has happened before.
 pub(super) fn find(facts: Facts<'_, '_, '_>, found: &[Finding]) -> Option<Finding> {
     let is_idle = found.iter().all(is_past)
         && is_whole(facts)
-        && groups(facts).all(|(group, tally)| waits_for_work(group, tally))
+        && groups(facts).all(|(group, tally)| waits_for_work(facts, group, tally))
         && facts.groups.unlisted == 0
         && facts.hang.threads.iter().all(|t| is_at_rest(facts, t))
         && facts
             .a
             .requests_in_flight(facts.groups, facts.hang)
             .is_empty()
-        && facts.a.graph.queues.items().next().is_none();
+        && facts.a.graph.queues.items().next().is_none()
+        && nothing_is_unread(facts)
+        && waits_for_others(facts);
     is_idle.then(|| describe(facts))
 }
 
@@ -37,15 +44,37 @@ fn groups<'a>(facts: Facts<'a, '_, '_>) -> impl Iterator<Item = (&'a ChainGroup,
     facts.groups.groups.iter().zip(&facts.groups.tallies)
 }
 
-/// Whether a finding speaks of what has ended, or of what may be a signal that its waiters are idle for.
+/// Whether a finding speaks of what has ended as it was meant to, or of what may be a signal that its waiters are idle
+/// for. A loop of the program that has ended with an exception is missed by whoever waits for it.
 fn is_past(finding: &Finding) -> bool {
     use FindingKind as K;
     finding.severity == Severity::Info
         && match finding.kind {
-            K::FaultedTasks | K::CancelledTasks | K::CompletedNotCollected => true,
+            K::CancelledTasks | K::CompletedNotCollected => true,
             K::SemaphoreExhausted => finding.confidence == Confidence::Possible,
             _ => false,
         }
+}
+
+/// Whether something waits for what comes from outside or from another part of the process: who only pauses may be about
+/// to try again what fails.
+fn waits_for_others(facts: Facts<'_, '_, '_>) -> bool {
+    let chains = groups(facts).any(|(group, _)| {
+        let verdict = group.verdict.as_ref();
+        verdict.is_some_and(|v| v.state == VerdictState::Idle)
+            || is_host(group)
+            || is_signal(group)
+            || brings_work(group.leaf.kind)
+    });
+    let brings = |t: &ThreadFacts| matches!(&t.wait, Some(Wait::Object(o)) if o.brings_work);
+    chains || facts.groups.idle_chains > 0 || facts.hang.threads.iter().any(brings)
+}
+
+/// Whether nobody has left items in a channel: work that nobody does.
+fn nothing_is_unread(facts: Facts<'_, '_, '_>) -> bool {
+    let a = facts.a;
+    let mut channels = a.graph.helpers(Helper::Channel).iter();
+    channels.all(|channel| channels::unread(a.rt, *channel) == 0)
 }
 
 /// Whether the dump hides nothing that could wait. Methods that were rejected are a gap of the chains.
@@ -64,7 +93,7 @@ fn is_whole(facts: Facts<'_, '_, '_>) -> bool {
 }
 
 /// Whether a chain waits for work rather than for an answer.
-fn waits_for_work(group: &ChainGroup, tally: &Tally) -> bool {
+fn waits_for_work(facts: Facts<'_, '_, '_>, group: &ChainGroup, tally: &Tally) -> bool {
     let verdict = group.verdict.as_ref();
     if verdict.is_some_and(|v| v.state == VerdictState::Idle) || is_host(group) {
         return true;
@@ -77,7 +106,33 @@ fn waits_for_work(group: &ChainGroup, tally: &Tally) -> bool {
         RootKind::Thread => true,
         _ => false,
     };
-    of_nobody && (brings_work(group.leaf.kind) || is_due(tally) || is_signal(group))
+    let waits = match group.leaf.kind {
+        // one that reads or pauses once is about to do something
+        LeafKind::ChannelRead => has_rounds(facts, tally),
+        LeafKind::Delay => is_due(tally) && has_rounds(facts, tally),
+        kind => brings_work(kind) || is_signal(group),
+    };
+    of_nobody && waits
+}
+
+/// Whether one of the program's methods in each chain comes back to where it stands: a loop that waits for its next round.
+fn has_rounds(facts: Facts<'_, '_, '_>, tally: &Tally) -> bool {
+    let a = facts.a;
+    let loops = |id: NodeId| {
+        let mut steps = steps_of(&a.graph, id).filter_map(|step| standing::suspended(a, step));
+        steps.any(|method| method.comes_back(a.rt) == Some(true))
+    };
+    tally.leaves.keys().all(|leaf| {
+        let mut seen = FxHashSet::default();
+        let mut todo = vec![*leaf];
+        while let Some(id) = todo.pop().filter(|_| seen.len() < MAX_WAITERS) {
+            if loops(id) {
+                return true;
+            }
+            todo.extend(a.graph.waiters(id).filter(|w| seen.insert(*w)));
+        }
+        false
+    })
 }
 
 /// Whether a chain is the program's main one, which waits for the end of the host.
@@ -170,11 +225,17 @@ fn describe(facts: Facts<'_, '_, '_>) -> Finding {
         "Nothing hangs: all that waits here waits for work",
     );
     finding.confidence = Confidence::Likely;
+    let waiting = match chains {
+        0 => "No chain waits".to_owned(),
+        n => format!(
+            "{} {} work: {}",
+            several(n, "chain"),
+            verb(n, "waits for", "wait for"),
+            listed(&by_kind(facts))
+        ),
+    };
     finding.text = format!(
-        "{} {} work: {}. Of {} that live, {} {} a method of the program, and each of them waits for work, too. No request is served, and nothing stands in the pool's queues.",
-        several(chains, "chain"),
-        verb(chains, "waits for", "wait for"),
-        listed(&by_kind(facts)),
+        "{waiting}. Of {} that live, {} {} a method of the program, and each of them waits for work. No request is served, and nothing stands in the pool's queues.",
         several(threads.len() as u64, "thread"),
         own,
         verb(own as u64, "runs", "run"),

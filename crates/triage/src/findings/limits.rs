@@ -167,8 +167,8 @@ fn semaphore(
         let is_clear = all.iter().all(|h| h.confidence >= Confidence::Likely);
         let are = if is_clear { "are" } else { "may be" };
         format!(" Inside {are}, by their code: {}.", listed(&inside))
-    } else if let Some(by) = released_by(facts, at) {
-        format!(" Nobody is known to be inside. {by} is to release it, by its code.")
+    } else if let Some(by) = who_acts(facts, at) {
+        format!(" Nobody is known to be inside. {by} to release it, by its code.")
     } else if holders.is_empty() && severity == Severity::Info {
         " No suspended method that uses it is past its wait: it may be a signal that its waiters are idle for.".to_owned()
     } else if holders.is_empty() {
@@ -203,9 +203,9 @@ fn semaphore(
     finding.with_chains(groups_of(facts, &ids))
 }
 
-/// Whose code releases a semaphore without having entered it.
-fn released_by(facts: Facts<'_, '_, '_>, semaphore: Addr) -> Option<String> {
-    let found = facts.deadlocks.completers.of(semaphore)?;
+/// Whose code releases a semaphore without having entered it, or reads from a full channel: `A is`, `A and B are`.
+fn who_acts(facts: Facts<'_, '_, '_>, object: Addr) -> Option<String> {
+    let found = facts.deadlocks.completers.of(object)?;
     let names = found.by.iter().map(|c| match c.who {
         Who::Method(id) => facts.a.frame_name(id).to_string(),
         Who::Thread(id) => {
@@ -220,7 +220,8 @@ fn released_by(facts: Facts<'_, '_, '_>, semaphore: Addr) -> Option<String> {
     let mut names: Vec<String> = names.collect();
     names.sort_unstable();
     names.dedup();
-    (!names.is_empty()).then(|| listed(&names))
+    let are = verb(names.len() as u64, "is", "are");
+    (!names.is_empty()).then(|| format!("{} {are}", listed(&names)))
 }
 
 /// `SemaphoreSlim`, or the class that is derived from it.
@@ -405,6 +406,8 @@ fn full_channels(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
                 "{} wait for items although there are some",
                 several(reading, "reader")
             )
+        } else if let Some(by) = who_acts(facts, channel) {
+            format!("{by} to read from it, by its code, and waits itself")
         } else {
             "nobody waits for items: its consumer is busy, waits for something else or has ended"
                 .into()

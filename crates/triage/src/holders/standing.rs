@@ -4,9 +4,11 @@ use super::locals::Activation;
 use crate::paths::{Analysis, Step, steps_of};
 use crate::threads::{Hang, ThreadFacts};
 use asynctriage_async_graph::NodeId;
-use asynctriage_clr::FrameSource;
+use asynctriage_clr::{FrameSource, Runtime};
 use asynctriage_dump::Addr;
-use asynctriage_metadata::il::Form;
+use asynctriage_metadata::il::{self, Body, Form, Stands};
+use asynctriage_metadata::names::{LocalName, hoisted_local};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Frames of one thread that are looked at.
@@ -56,6 +58,38 @@ impl Standing<'_> {
             },
         }
     }
+
+    /// The offsets of the instructions that may run once it goes on; `None` where its code does not tell.
+    pub(crate) fn behind(&self, rt: &Runtime<'_>, body: &Body) -> Option<BTreeSet<u32>> {
+        let suspends = self.step.is_some() && self.form != Form::Plain;
+        if !suspends {
+            return il::behind(body, Stands::At(self.at));
+        }
+        is_of_csharp(rt, self.module, self.rid)
+            .then(|| il::behind(body, Stands::Suspended(self.at)))?
+    }
+
+    /// Whether it may come back to where it stands: a loop. `None` where its code does not tell.
+    pub(crate) fn comes_back(&self, rt: &Runtime<'_>) -> Option<bool> {
+        let body = rt.method_body(self.module, self.rid)?;
+        let behind = self.behind(rt, &body)?;
+        Some(behind.contains(&self.at))
+    }
+}
+
+/// Whether the compiler of C# wrote a state machine, whose code suspends as [`Stands::Suspended`] has it.
+fn is_of_csharp(rt: &Runtime<'_>, module: Addr, rid: u32) -> bool {
+    let of = rt.module(module);
+    let Some(metadata) = of.metadata.as_ref() else {
+        return false;
+    };
+    let Some(owner) = metadata.method_owner(rid) else {
+        return false;
+    };
+    let is_state = |name: &str| matches!(hoisted_local(name), Some(LocalName::State));
+    metadata
+        .field_rids_of_type(owner)
+        .any(|f| metadata.field(f).is_some_and(|f| is_state(&f.name)))
 }
 
 /// Looks at each method of the program whose place in its code is known.

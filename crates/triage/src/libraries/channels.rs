@@ -1,6 +1,6 @@
 //! Which channel a waiting read or write belongs to.
 
-use asynctriage_async_graph::{AsyncGraph, Helper};
+use asynctriage_async_graph::{AsyncGraph, Helper, concurrent_queue_length};
 use asynctriage_clr::Runtime;
 use asynctriage_dump::Addr;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -14,6 +14,8 @@ pub(crate) struct ChannelWait {
     pub(crate) channel: Addr,
     pub(crate) writes: bool,
 }
+
+const NAMESPACE: &str = "System.Threading.Channels.";
 
 /// Fields that hold waiting operations, and whether they are writers. Up to 9.0 blocked ones stand in a Deque and waiting
 /// ones in a ring; 10.0 and later link all of them.
@@ -69,6 +71,25 @@ fn operations(rt: &Runtime<'_>, first: Addr) -> Vec<Addr> {
             .or_else(|| rt.reference(at, "<Next>k__BackingField"));
     }
     out
+}
+
+/// The channel that its reader, its writer, or the enumerator of `ReadAllAsync` belongs to; anything else is itself.
+pub(crate) fn channel_of(rt: &Runtime<'_>, object: Addr) -> Addr {
+    let ty = rt.type_of(object);
+    let definition = ty.map(|t| rt.definition_name(&t));
+    if !definition.is_some_and(|name| name.starts_with(NAMESPACE)) {
+        return object;
+    }
+    let reader = rt.reference(object, "<>4__this").unwrap_or(object);
+    rt.reference(reader, "_parent").unwrap_or(object)
+}
+
+/// How many items nobody has taken from a channel yet.
+pub(crate) fn unread(rt: &Runtime<'_>, channel: Addr) -> u64 {
+    let items = rt.reference(channel, "_items");
+    let deque = |items| rt.field_u32(items, "_size").map(u64::from);
+    let count = items.map(|i| deque(i).unwrap_or_else(|| concurrent_queue_length(rt, i)));
+    count.unwrap_or(0)
 }
 
 /// How full a bounded channel is: items and capacity.

@@ -212,8 +212,9 @@ impl Reader<'_, '_, '_> {
                 .push((Node::Semaphore(*semaphore), certain(Some(node.addr), how)));
             return out;
         }
-        let source = graph.completion_sources.get(&node.addr);
-        let source = source.copied().unwrap_or(node.addr);
+        let channel = self.a.channel_waits.get(&node.addr).map(|w| w.channel);
+        let source = graph.completion_sources.get(&node.addr).copied();
+        let source = source.or(channel).unwrap_or(node.addr);
         if let Some(found) = self.completers.of(source) {
             return of_completers(found);
         }
@@ -248,6 +249,9 @@ impl Reader<'_, '_, '_> {
         };
         let sources = graph.completion_sources.iter();
         let tasks = sources.filter(|(_, s)| is_completed(**s)).map(|(t, _)| *t);
+        let channels = self.a.channel_waits.iter();
+        let operations = channels.filter(|(_, w)| is_completed(w.channel));
+        let tasks = tasks.chain(operations.map(|(operation, _)| *operation));
         // sources of value tasks are nodes themselves
         let tasks = tasks.chain(self.completers.completed());
         let nodes = tasks.filter_map(|at| Some(Node::Async(graph.node(at)?)));

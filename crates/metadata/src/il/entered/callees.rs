@@ -4,6 +4,7 @@ use super::summary::Summary;
 use super::value::{Known, Place, State, Value};
 use super::{Root, Walk};
 use crate::il::flow::CallShape;
+use crate::signature::SigType;
 use crate::source::Source;
 use crate::token::Token;
 use std::collections::HashMap;
@@ -16,8 +17,12 @@ const SEMAPHORE: (&str, &str) = ("System.Threading", "SemaphoreSlim");
 pub(super) enum Means {
     /// It enters at once.
     Enters,
+    /// It enters at once or returns that it has not.
+    Tries,
     /// It returns the task of entering.
     WillEnter,
+    /// It returns the task of entering or not.
+    WillTry,
     Leaves,
     /// It ends when its first value has ended: `GetResult`, an await.
     Completes,
@@ -93,8 +98,17 @@ impl<S: Source> Walk<'_, S> {
             })
         };
         match &*name {
-            "Wait" if is_semaphore() => return Means::Enters,
-            "WaitAsync" if is_semaphore() => return Means::WillEnter,
+            "Wait" if is_semaphore() => {
+                let tells = shape.is_some_and(|s| s.returns);
+                return if tells { Means::Tries } else { Means::Enters };
+            }
+            "WaitAsync" if is_semaphore() => {
+                let returns = m.callee_signature(method).map(|s| s.return_type);
+                return match returns {
+                    Some(SigType::GenericInst { .. }) => Means::WillTry,
+                    _ => Means::WillEnter,
+                };
+            }
             "Release" if is_semaphore() => return Means::Leaves,
             "GetResult" | "get_Result" => return Means::Completes,
             "SetResult" => return Means::ResultIs,

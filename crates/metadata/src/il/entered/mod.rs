@@ -239,6 +239,13 @@ impl<'m, S: Source> Walk<'m, S> {
                     }
                     return;
                 }
+                Next::Parts { target, jumps } => {
+                    if let Some(target) = target {
+                        self.bring(target, *jumps);
+                    }
+                    self.bring(i.next, state);
+                    return;
+                }
                 Next::Leave(target) => return self.leave(i.at, target, state),
                 Next::EndFinally => return self.end_finally(i.at, &state),
             }

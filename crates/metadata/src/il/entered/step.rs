@@ -24,6 +24,11 @@ pub(super) enum Next {
         targets: Vec<u32>,
         behind: bool,
     },
+    /// A branch that brings another state to its target.
+    Parts {
+        target: Option<u32>,
+        jumps: Box<State>,
+    },
     Leave(u32),
     EndFinally,
 }
@@ -43,6 +48,12 @@ impl<S: Source> Walk<'_, S> {
                 let top = state.pop();
                 state.push(top.clone());
                 state.push(top);
+            }
+            // who does not look whether a try has entered takes it that it has
+            0x26 => {
+                if let Known::Tried(place, call) = state.pop().known {
+                    state.enter(place, call, true);
+                }
             }
             0x6f | 0x28 => self.call(i, state),
             0x29 => self.indirect(i, state),
@@ -87,6 +98,13 @@ impl<S: Source> Walk<'_, S> {
     }
 
     fn branch(&self, i: &Instruction<'_>, state: &mut State) -> Next {
+        if let Some(Known::Tried(place, call)) = state.stack.last().map(|v| v.known.clone())
+            && let 0x2c | 0x2d | 0x39 | 0x3a = i.opcode
+        {
+            state.pop();
+            let if_set = matches!(i.opcode, 0x2d | 0x3a);
+            return tried(i, state, if_set, &place, call);
+        }
         let decided = match i.opcode {
             0x2b | 0x38 => Some(true),
             0x2c | 0x39 => self.is_set(&state.pop()).map(|set| !set),
@@ -115,7 +133,7 @@ impl<S: Source> Walk<'_, S> {
             Known::Decided(is) => Some(*is),
             Known::Place(place) => self.known.contains(place).then_some(true),
             Known::Handed(_) => Some(true),
-            Known::Entering(..) | Known::Nothing => None,
+            Known::Entering(..) | Known::Trying(..) | Known::Tried(..) | Known::Nothing => None,
         }
     }
 
@@ -259,6 +277,9 @@ impl<S: Source> Walk<'_, S> {
                 state.enter(place, at, true);
                 Known::Nothing
             }
+            (Means::Tries, _) => Known::Tried(self.entered(first, at), at),
+            (Means::WillTry, _) => Known::Trying(self.entered(first, at), at),
+            (Means::Completes, Known::Trying(place, call)) => Known::Tried(place.clone(), *call),
             (Means::WillEnter, _) => Known::Entering(self.entered(first, at), at),
             (Means::Leaves, Known::Place(place)) => {
                 self.known.insert(place.clone());
@@ -269,7 +290,7 @@ impl<S: Source> Walk<'_, S> {
                 state.enter(place.clone(), *call, true);
                 Known::Handed(place.clone())
             }
-            (Means::PassesOn, Known::Entering(..)) => first.clone(),
+            (Means::PassesOn, Known::Entering(..) | Known::Trying(..)) => first.clone(),
             (Means::Reads(field), Known::Place(place)) => place
                 .field(field.clone())
                 .map_or(Known::Nothing, Known::Place),
@@ -327,6 +348,23 @@ impl<S: Source> Walk<'_, S> {
             None => state.stack.clear(),
         }
         state.push(Known::Nothing);
+    }
+}
+
+/// What a branch on whether a try has entered leads to.
+fn tried(i: &Instruction<'_>, state: &mut State, if_set: bool, place: &Place, call: u32) -> Next {
+    let (mut inside, mut outside) = (state.clone(), state.clone());
+    inside.enter(place.clone(), call, true);
+    outside.held.remove(place);
+    let (jumps, behind) = if if_set {
+        (inside, outside)
+    } else {
+        (outside, inside)
+    };
+    *state = behind;
+    Next::Parts {
+        target: i.target(),
+        jumps: Box::new(jumps),
     }
 }
 

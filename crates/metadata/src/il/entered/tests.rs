@@ -23,6 +23,8 @@ mod t {
     pub(super) const WORK: u32 = 0x0a00_0007;
     pub(super) const GET_VALUE: u32 = 0x0a00_0008;
     pub(super) const DISPOSE: u32 = 0x0a00_0009;
+    pub(super) const TRY_ASYNC: u32 = 0x0a00_000a;
+    pub(super) const TRY: u32 = 0x0a00_000b;
 }
 
 /// A state machine with two semaphores, what it calls of them and of tasks, and `Client.Work()`, which returns a task.
@@ -47,7 +49,7 @@ fn sample() -> Metadata<Vec<u8>> {
         b.row(Table::Field, &[6, name, int]);
     }
     let returns: &[u8] = &[0x20, 0, 0x12, 9];
-    let members: [(&str, u32, &[u8]); 9] = [
+    let members: [(&str, u32, &[u8]); 11] = [
         ("WaitAsync", 1, returns),
         ("Release", 1, &[0x20, 0, 0x08]),
         ("Wait", 1, &[0x20, 0, 0x01]),
@@ -57,6 +59,8 @@ fn sample() -> Metadata<Vec<u8>> {
         ("Work", 3, &[0x00, 0, 0x12, 9]),
         ("GetResult", 2, &[0x20, 0, 0x1c]),
         ("Dispose", 3, &[0x20, 0, 0x01]),
+        ("WaitAsync", 1, &[0x20, 1, 0x15, 0x12, 9, 1, 0x02, 0x08]),
+        ("Wait", 1, &[0x20, 1, 0x02, 0x08]),
     ];
     for (name, class, signature) in members {
         let (name, signature) = (b.string(name), b.blob(signature));
@@ -349,6 +353,23 @@ fn what_a_method_enters_and_leaves_is_told_in_its_arguments() {
         is_awaited: false,
     };
     assert_eq!(summary(&exit), expected);
+}
+
+#[test]
+fn who_tries_to_enter_is_inside_where_the_code_goes_on_for_that() {
+    // `if (await _gate.WaitAsync(10)) { await Work(); _gate.Release(); } else await Work()`
+    let inside = |c: Code| c.work().release(t::GATE);
+    let length = inside(Code::default()).at() as u8 + 2;
+    let code = machine().op(&[0x02]).token(0x7b, t::GATE).op(&[0x1f, 10]);
+    let code = code.token(0x6f, t::TRY_ASYNC).wait_for(t::GET_VALUE);
+    let code = inside(code.op(&[0x2c, length]));
+    let code = code.op(&[0x2b, Code::default().work().at() as u8]).work();
+    assert_eq!(code.held(1), gate());
+    assert_eq!(code.held(2), []);
+    // `_gate.Wait(10); await Work(); _gate.Release()` does not ask
+    let code = machine().op(&[0x02]).token(0x7b, t::GATE).op(&[0x1f, 10]);
+    let code = code.token(0x6f, t::TRY).op(&[0x26]).work();
+    assert_eq!(code.release(t::GATE).held(0), gate());
 }
 
 #[test]

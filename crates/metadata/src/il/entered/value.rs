@@ -68,6 +68,10 @@ pub(super) enum Known {
     Place(Place),
     /// The task of entering, made by the call at this offset.
     Entering(Place, u32),
+    /// The task of trying to enter, made by the call at this offset: its value tells whether it has.
+    Trying(Place, u32),
+    /// Whether a try has entered.
+    Tried(Place, u32),
     /// What leaves this semaphore when it is disposed of: the value of an await that has entered it.
     Handed(Place),
     /// Whether the state is below 0, and the like: a condition that is decided.

@@ -32,7 +32,7 @@ impl Ending {
         let limits: Vec<String> = threads.iter().filter_map(limit).collect();
         let open = threads.iter().filter(|t| may_have_limit(t));
         let open: Vec<String> = open.map(|t| format!("'{}'", t.name())).collect();
-        let is_limited = |node: &Node| match node {
+        let may_end = |node: &Node| match node {
             Node::Async(id) => facts
                 .a
                 .graph
@@ -41,11 +41,17 @@ impl Ending {
             _ => false,
         };
         let mut ending = Self::by(&limits, &open, confidence);
-        if limits.is_empty() && knot.members.iter().any(is_limited) {
+        if !limits.is_empty() {
+            return ending;
+        }
+        if let Some(when) = time_limit(facts, knot) {
+            ending.severity = Severity::Warning;
             ending.confidence = ending.confidence.min(Confidence::Likely);
-            ending
-                .text
-                .push_str(" One of the waits has a time limit or a token that ends it.");
+            ending.text =
+                format!("A time limit ends one of the waits, {when}; wait for it before a restart.");
+        } else if knot.members.iter().any(may_end) {
+            ending.confidence = ending.confidence.min(Confidence::Likely);
+            ending.text = "None of them can go on, unless a token is cancelled that one of them was given.".to_owned();
         }
         ending
     }
@@ -76,6 +82,19 @@ impl Ending {
             text,
         }
     }
+}
+
+/// When a timer ends one of the chains that are part of a deadlock; `None` when none does.
+fn time_limit(facts: Facts<'_, '_, '_>, knot: &Knot) -> Option<String> {
+    let mut members = knot.members.iter().filter_map(|node| match node {
+        Node::Async(id) => Some(*id),
+        _ => None,
+    });
+    members.find_map(|id| {
+        let mut tallies = facts.groups.tallies.iter();
+        let of = tallies.find(|t| t.leaves.contains_key(&id))?;
+        of.due_text(&facts.a.clock)
+    })
 }
 
 /// Whether a wait may have a time limit that nothing in the dump tells: the runtime notes it for monitors only, and only

@@ -19,6 +19,7 @@ pub(super) struct Crossed {
     classes: bool,
     callbacks: bool,
     events: bool,
+    channels: bool,
     /// Whether a thread waits for the end of another.
     ends: bool,
 }
@@ -30,7 +31,11 @@ impl Crossed {
         for member in &knot.members {
             match member {
                 Node::Thread(_) => out.threads = true,
-                Node::Async(_) => out.methods = true,
+                Node::Async(id) => {
+                    out.methods = true;
+                    let object = facts.a.graph.object(*id);
+                    out.channels |= object.is_some_and(|n| facts.a.channel_waits.contains_key(&n.addr));
+                }
                 Node::Lock(_) | Node::ReaderWriter { .. } => out.locks = true,
                 Node::Semaphore(at) => {
                     out.semaphores = true;
@@ -87,6 +92,7 @@ impl Crossed {
             (self.locks, "locks"),
             (self.semaphores, "semaphores"),
             (self.events, "events"),
+            (self.channels, "channels"),
             (self.methods, "tasks"),
             (self.ends, "Thread.Join"),
         ];
@@ -111,6 +117,9 @@ impl Crossed {
             K::SyncContextDeadlock => {
                 "await instead of blocking on that thread, or use ConfigureAwait(false) in the methods below"
             }
+            K::AwaitCycle if self.channels => {
+                "restart the process; then let one of them read or write what the other waits for before it waits itself, or give the channels more room"
+            }
             K::AwaitCycle => {
                 "find how each gets hold of what the other waits for; let one of them complete what it holds before it waits itself"
             }
@@ -123,8 +132,11 @@ impl Crossed {
             K::MixedDeadlock if self.events => {
                 "restart the process; then let one of them set or complete what the other waits for before it waits itself"
             }
-            _ => {
+            _ if self.locks => {
                 "restart the process; then let every thread take these locks in the same order, and do not wait for tasks while holding one"
+            }
+            _ => {
+                "restart the process; then let one of them go on without waiting for the other"
             }
         }
     }

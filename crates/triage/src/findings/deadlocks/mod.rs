@@ -10,7 +10,7 @@ use crate::threads::Wait;
 use crate::waitfor::{Knot, Node};
 use crate::words::listed;
 use asynctriage_dump::Addr;
-use asynctriage_report::{ChainGroup, Confidence, Evidence, Finding, FindingKind, Severity};
+use asynctriage_report::{ChainGroup, Evidence, Finding, FindingKind};
 use ending::Ending;
 use kind::Crossed;
 use rustc_hash::FxHashMap;
@@ -86,19 +86,25 @@ pub(super) fn find(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
 
 /// Methods that await each other are groups of chains already; those that can go on are left out.
 fn await_cycles(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
-    let mut groups: BTreeMap<usize, Confidence> = BTreeMap::new();
+    let mut groups: BTreeMap<usize, Ending> = BTreeMap::new();
     for knot in &facts.deadlocks.knots {
         if Crossed::by(facts, knot).kind() == FindingKind::AwaitCycle
             && let Some(group) = cycle_group(facts, knot)
         {
             let links = knot.edges.iter().map(|(_, _, e)| e.confidence).min();
-            let sure = groups.entry(group).or_insert(Confidence::Certain);
-            *sure = (*sure).min(links.unwrap_or_default());
+            let ending = Ending::of(facts, knot, links.unwrap_or_default());
+            match groups.get_mut(&group) {
+                Some(known) if known.confidence <= ending.confidence => {}
+                Some(known) => *known = ending,
+                None => {
+                    groups.insert(group, ending);
+                }
+            }
         }
     }
-    let found = groups.into_iter().filter_map(|(index, confidence)| {
+    let found = groups.into_iter().filter_map(|(index, ending)| {
         let group = facts.groups.groups.get(index)?;
-        Some(await_cycle(group, confidence))
+        Some(await_cycle(group, &ending))
     });
     found.collect()
 }
@@ -117,7 +123,7 @@ fn cycle_group(facts: Facts<'_, '_, '_>, knot: &Knot) -> Option<usize> {
         .map(|(i, _)| i)
 }
 
-fn await_cycle(group: &ChainGroup, confidence: Confidence) -> Finding {
+fn await_cycle(group: &ChainGroup, ending: &Ending) -> Finding {
     let methods: Vec<&str> = group.frames.iter().map(|f| f.method.as_str()).collect();
     let what = match methods.as_slice() {
         [one] => format!("{one} awaits itself"),
@@ -135,12 +141,12 @@ fn await_cycle(group: &ChainGroup, confidence: Confidence) -> Finding {
     });
     Draft {
         kind: FindingKind::AwaitCycle,
-        severity: Severity::Critical,
-        confidence,
+        severity: ending.severity,
+        confidence: ending.confidence,
         title: format!("Deadlock without threads: {what}"),
         text: format!(
-            "{what}: each is resumed by the end of the other, so none of them will ever end ({} of this shape).",
-            group.count
+            "{what}: each is resumed by the end of the other ({} of this shape). {}",
+            group.count, ending.text
         ),
         next: "look where the methods get hold of each other's tasks (a cached or stored task, a lazy one) and break the circle",
         runbook: "await-cycle",

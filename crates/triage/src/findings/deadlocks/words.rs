@@ -163,7 +163,7 @@ impl<'a> Words<'a, '_, '_, '_> {
         };
         let mut names: Vec<(String, usize)> = Vec::new();
         for name in self.actors().into_iter().map(short) {
-            match names.last_mut().filter(|(last, _)| *last == name) {
+            match names.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, times)) => *times = times.saturating_add(1),
                 None => names.push((name, 1)),
             }
@@ -234,6 +234,9 @@ impl<'a> Words<'a, '_, '_, '_> {
                 format!("waits for {}, which {to} is to set", self.name(*event))
             }
             (_, Some(other), _) => format!("waits for {}, held by {to}", self.name(*other)),
+            (_, None, _) if way.over.last().is_some_and(|n| self.is_channel(*n)) => {
+                format!("waits for a channel that {to} is to use")
+            }
             (_, None, _) if way.over.last().is_some_and(|n| self.is_source(*n)) => {
                 format!("waits for what {to} is to complete")
             }
@@ -275,6 +278,9 @@ impl<'a> Words<'a, '_, '_, '_> {
             (Node::Thread(_), _) => format!("{name} waits for {target}"),
             (Node::Async(_), Node::Thread(_)) => format!("{name} runs on {target}"),
             (Node::Async(_), Node::Pump(_)) => format!("{name} goes on in {target}"),
+            (Node::Async(_), _) if self.is_channel(from) => {
+                format!("{target} is to read from or write to the channel of {name}")
+            }
             (Node::Async(_), _) if self.is_source(from) => {
                 format!("{target} is to complete {name}")
             }
@@ -293,6 +299,14 @@ impl<'a> Words<'a, '_, '_, '_> {
     /// Whether nobody is inside a semaphore: who waits for it waits to be told of something.
     fn is_signal(&self, at: Addr) -> bool {
         self.facts.deadlocks.holders.of(at).is_empty()
+    }
+
+    /// Whether a node is a read from or a write to a channel.
+    fn is_channel(&self, node: Node) -> bool {
+        let a = self.facts.a;
+        let Node::Async(id) = node else { return false };
+        let object = a.graph.object(id);
+        object.is_some_and(|n| a.channel_waits.contains_key(&n.addr))
     }
 
     /// Whether a node is the task of a source that somebody has to complete.

@@ -11,7 +11,7 @@ use crate::paths::Analysis;
 use crate::waitfor::{Edge, Node, waits_of};
 use asynctriage_async_graph::NodeId;
 use asynctriage_dump::Addr;
-use asynctriage_report::{Address, ChainGroup, Report, Thread, WhyReport};
+use asynctriage_report::{WhyStep, Address, ChainGroup, Report, Thread, WhyReport};
 use rustc_hash::{FxHashMap, FxHashSet};
 use story::Story;
 
@@ -116,6 +116,19 @@ impl<'a, 'r, 'd> Scene<'a, 'r, 'd> {
     fn thread_row(&self, managed_id: u32) -> Option<&Thread> {
         let mut rows = self.report.threads.iter();
         rows.find(|t| t.managed_id == Some(managed_id))
+    }
+
+    /// Whether the report calls it a deadlock that the chains and threads of some steps wait for each other.
+    fn is_deadlock(&self, steps: &[&WhyStep]) -> bool {
+        let waits = &self.report.waits;
+        waits.cycles.iter().any(|cycle| {
+            let nodes = || waits.nodes.iter().filter(|n| cycle.contains(&n.id));
+            steps.iter().all(|step| {
+                let of_chain = |id: &String| nodes().any(|n| n.chain.as_ref() == Some(id));
+                let of_thread = |os: u64| nodes().any(|n| n.thread == Some(os));
+                step.chain.as_ref().is_none_or(of_chain) && step.thread.is_none_or(of_thread)
+            })
+        })
     }
 
     /// The groups that a node of the graph is part of.

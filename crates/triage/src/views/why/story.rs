@@ -141,24 +141,49 @@ impl<'s, 'a, 'r, 'd> Story<'s, 'a, 'r, 'd> {
             std::iter::successors(parent, |p| self.parents.get(*p).copied().flatten()).collect();
         if above.contains(&earlier) {
             let is_circle = self.is_circle(&above, earlier);
-            step.end = Some(if is_circle {
-                WhyEnd::Cycle
-            } else {
-                WhyEnd::Unknown
+            step.end = Some(match is_circle {
+                true if self.is_limited(&above, earlier) => WhyEnd::Clock,
+                true => WhyEnd::Cycle,
+                false => WhyEnd::Unknown,
             });
         }
         step
     }
 
-    /// Whether the steps from one up to an earlier one are a circle: of groups with one chain each, as another chain of a
-    /// larger group may be meant than the one above.
+    /// Whether the steps from one up to an earlier one are a circle that the report calls a deadlock: of groups with one
+    /// chain each, as another chain of a larger group may be meant than the one above. Others may end what merely comes
+    /// back to where it began.
     fn is_circle(&self, above: &[usize], earlier: usize) -> bool {
-        let part = above.iter().take_while(|p| **p > earlier).chain([&earlier]);
-        let mut chains = part.filter_map(|p| self.steps.get(*p)?.chain.as_ref());
-        chains.all(|id| {
-            let index = self.scene.groups.get(id);
-            let group = index.and_then(|i| self.scene.group(*i));
+        let mut chains = self.circle_of(above, earlier);
+        let is_single = chains.all(|index| {
+            let group = self.scene.group(index);
             group.is_some_and(|g| g.count == 1)
+        });
+        let part = above.iter().take_while(|p| **p > earlier).chain([&earlier]);
+        let steps: Vec<&WhyStep> = part.filter_map(|p| self.steps.get(*p)).collect();
+        is_single && self.scene.is_deadlock(&steps)
+    }
+
+    /// Whether a time limit ends one of the waits of a circle.
+    fn is_limited(&self, above: &[usize], earlier: usize) -> bool {
+        let mut chains = self.circle_of(above, earlier);
+        chains.any(|index| self.scene.tallies.get(index).is_some_and(|t| t.limited() > 0))
+    }
+
+    /// The groups of the steps from one up to an earlier one.
+    fn circle_of<'s2>(
+        &'s2 self,
+        above: &'s2 [usize],
+        earlier: usize,
+    ) -> impl Iterator<Item = usize> + 's2 {
+        let part = above
+            .iter()
+            .copied()
+            .take_while(move |p| *p > earlier)
+            .chain(std::iter::once(earlier));
+        part.filter_map(|p| {
+            let chain = self.steps.get(p)?.chain.as_ref()?;
+            self.scene.groups.get(chain).copied()
         })
     }
 
@@ -217,7 +242,7 @@ impl<'s, 'a, 'r, 'd> Story<'s, 'a, 'r, 'd> {
         if matches!(leaf.kind, LeafKind::TaskQueued | LeafKind::Ready) {
             behind.push(self.pool());
         }
-        let end = behind.is_empty().then(|| self.end(group));
+        let end = behind.is_empty().then(|| self.end(index, group));
         let step = WhyStep {
             kind: WhyKind::Wait,
             text: format!("{}  {}", leaf.kind, leaf.text),
@@ -256,16 +281,21 @@ impl<'s, 'a, 'r, 'd> Story<'s, 'a, 'r, 'd> {
     }
 
     /// How the story ends with what a group waits for.
-    fn end(&self, group: &ChainGroup) -> WhyEnd {
+    fn end(&self, index: usize, group: &ChainGroup) -> WhyEnd {
         let never = self.scene.report.findings.iter().any(|f| {
             f.kind == FindingKind::NeverCompletes
                 && f.confidence >= Confidence::Likely
                 && f.chains.contains(&group.id)
         });
         if never {
-            WhyEnd::Nothing
-        } else {
-            of_leaf(group.leaf.kind)
+            return WhyEnd::Nothing;
+        }
+        let tally = self.scene.tallies.get(index);
+        match of_leaf(group.leaf.kind) {
+            // one that is not due ends no wait; somebody may cancel it
+            WhyEnd::Clock if tally.is_none_or(|t| t.limited() == 0) => WhyEnd::Unknown,
+            _ if tally.is_some_and(|t| t.limited() > 0) => WhyEnd::Clock,
+            other => other,
         }
     }
 
@@ -442,8 +472,8 @@ impl<'s, 'a, 'r, 'd> Story<'s, 'a, 'r, 'd> {
             let blocks = row.is_some_and(|r| r.waits_on.is_some());
             let sleeps = row.is_some_and(|r| r.state == "sleeping");
             step.end = Some(match (blocks, sleeps, facts) {
-                (_, true, _) => WhyEnd::Clock,
-                (true, ..) => WhyEnd::Unknown,
+                // the dump does not tell for how long
+                (true, ..) | (_, true, _) => WhyEnd::Unknown,
                 (false, _, Some(_)) => WhyEnd::Runs,
                 (false, _, None) => WhyEnd::Unknown,
             });
