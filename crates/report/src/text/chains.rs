@@ -170,11 +170,16 @@ fn completers(page: &mut Page<'_>, group: &ChainGroup) {
         FEW_COMPLETERS
     };
     for completer in all.iter().take(shown) {
-        let how = match completer.confidence {
-            Confidence::Certain => "to be completed by ",
-            Confidence::Likely => "likely to be completed by ",
-            Confidence::Possible => "possibly to be completed by ",
+        let sure = match completer.confidence {
+            Confidence::Certain => "",
+            Confidence::Likely => "likely ",
+            Confidence::Possible => "possibly ",
         };
+        let done = match group.leaf.kind {
+            LeafKind::Ready | LeafKind::Unknown => "resumed",
+            _ => "completed",
+        };
+        let how = format!("{sure}to be {done} by ");
         let chain = completer.chain.as_ref();
         let chain = chain.map_or_else(String::new, |c| format!(" ({c})"));
         let of = if completer.count < group.count {

@@ -12,7 +12,7 @@ impl Search<'_, '_, '_> {
     pub(super) fn inside(&self, target: Target) -> Vec<Candidate> {
         let holders = match target.by {
             By::Release => self.holders.of(target.object),
-            By::Result | By::Set | By::Put | By::Take => &[],
+            By::Result | By::Set | By::Put | By::Take | By::Resume => &[],
         };
         let all = holders
             .iter()

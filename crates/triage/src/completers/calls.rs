@@ -22,6 +22,8 @@ pub(crate) enum By {
     Put,
     /// A bounded channel that somebody writes to: who reads from it.
     Take,
+    /// A method that nothing known will resume: whoever keeps its continuation.
+    Resume,
 }
 
 /// Methods that complete a source: of TaskCompletionSource and of ManualResetValueTaskSourceCore (8.0 to 11.0).
@@ -68,6 +70,7 @@ impl By {
             _ if is_own => false,
             Self::Result => RESULT.contains(&site.name.as_str()),
             Self::Release => site.name == RELEASE && site.class == SEMAPHORE,
+            Self::Resume => false,
             Self::Put => site.class == WRITER && PUT.contains(&site.name.as_str()),
             Self::Take if site.name == NEXT.0 => site.class == NEXT.1,
             Self::Take => site.class == READER && TAKE.contains(&site.name.as_str()),

@@ -16,6 +16,7 @@ pub(crate) use notation::source_name;
 pub(crate) use web::methods_by_object;
 
 use crate::chains::Groups;
+use crate::facts::Awaited;
 use crate::holders::{Holders, Who};
 use crate::paths::{Analysis, steps_of};
 use crate::threads::{Hang, Wait, WaitsOn};
@@ -34,6 +35,13 @@ use web::{End, Way, Ways, Web};
 
 /// Objects whose completers are looked for.
 const MAX_TARGETS: usize = 20_000;
+/// Methods of which it is asked who keeps their continuations.
+const MAX_RESUMED: usize = 64;
+/// What continuations are posted to.
+const CONTEXTS: [&str; 2] = [
+    "System.Threading.SynchronizationContext",
+    "System.Threading.Tasks.TaskScheduler",
+];
 /// Completers that a group names.
 const MAX_NAMED: usize = 5;
 /// Nodes above an awaited object that are looked at.
@@ -74,12 +82,16 @@ pub(crate) struct Found {
     pub(crate) is_open: bool,
     /// Whether the search ended before all was found that leads to it.
     is_cut: bool,
+    /// The context or scheduler that leads to it, and the slot through which: it has been posted there.
+    posted_to: Option<(Addr, Addr)>,
 }
 
 /// Who completes what is waited for.
 #[derive(Debug, Default)]
 pub(crate) struct Completers {
     by_object: FxHashMap<Addr, Found>,
+    /// By method: who keeps the continuation of one that nothing known will resume.
+    resumers: FxHashMap<Addr, Found>,
     /// What was not looked at.
     pub(crate) gaps: Vec<Gap>,
 }
@@ -87,6 +99,18 @@ pub(crate) struct Completers {
 impl Completers {
     pub(crate) fn of(&self, object: Addr) -> Option<&Found> {
         self.by_object.get(&object)
+    }
+
+    /// The context or scheduler that keeps the continuation of a method, and the slot that leads to it.
+    pub(crate) fn posted_to(&self, method: Addr) -> Option<(Addr, Addr)> {
+        self.resumers.get(&method)?.posted_to
+    }
+
+    fn found(&self, target: Target) -> Option<&Found> {
+        match target.by {
+            By::Resume => self.resumers.get(&target.object),
+            _ => self.by_object.get(&target.object),
+        }
     }
 
     /// That nobody was found who completes some objects, and that not all was found that leads to them.
@@ -160,7 +184,9 @@ impl Analysis<'_, '_> {
                 targets
             })
             .collect();
-        let mut targets: Vec<Target> = of_groups.iter().flatten().map(|(t, _)| *t).collect();
+        let all = of_groups.iter().flatten().map(|(t, _)| *t);
+        let (resumed, all): (Vec<Target>, Vec<Target>) = all.partition(|t| t.by == By::Resume);
+        let mut targets: Vec<Target> = resumed.into_iter().take(MAX_RESUMED).chain(all).collect();
         targets.extend(waited_for(hang));
         targets.sort_unstable_by_key(|t| t.object);
         targets.dedup_by_key(|t| t.object);
@@ -185,14 +211,30 @@ impl Analysis<'_, '_> {
         };
         let awaited = "awaited objects, for who completes them";
         for target in self.rt.budget().each(awaited, targets) {
-            out.by_object
-                .insert(target.object, search.completers(target));
+            let found = search.completers(target);
+            match target.by {
+                By::Resume => out.resumers.insert(target.object, found),
+                _ => out.by_object.insert(target.object, found),
+            };
         }
         out.gaps.extend(out.cut_gap());
-        for (group, targets) in groups.groups.iter_mut().zip(of_groups) {
+        let tallies = groups.tallies.iter_mut();
+        for ((group, tally), targets) in groups.groups.iter_mut().zip(tallies).zip(of_groups) {
+            let mut posted = targets.iter().filter_map(|(t, _)| out.found(*t)?.posted_to);
+            if let Some((context, _)) = posted.next() {
+                tally.awaited = Awaited::Posted {
+                    context,
+                    class: self.rt.object_type_name(context).unwrap_or_default(),
+                    continuation: None,
+                };
+                let leaf = tally.awaited.leaf();
+                (group.leaf.kind, group.leaf.text) = (leaf.kind, leaf.text);
+                group.leaf.details = leaf.details;
+                continue;
+            }
             let mut named = Named::default();
             for (target, chains) in targets {
-                if let Some(found) = out.by_object.get(&target.object) {
+                if let Some(found) = out.found(target) {
                     named.add(&found.told(target), chains);
                 }
             }
@@ -215,6 +257,14 @@ impl Analysis<'_, '_> {
             K::TaskCompletionSource | K::Database | K::Cache | K::MessageBroker | K::Grpc => {
                 (*self.graph.completion_sources.get(&object)?, By::Result)
             }
+            // what is complete resumes nobody; nothing that is known does
+            K::Ready => {
+                let waiter = self.graph.waiters(leaf).next()?;
+                let is_queued = self.graph.queues.resumes.contains(&waiter);
+                let object = self.graph.object(waiter).filter(|_| !is_queued)?.addr;
+                (object, By::Resume)
+            }
+            K::Unknown if !self.graph.queues.resumes.contains(&leaf) => (object, By::Resume),
             _ => return None,
         };
         Some(Target { object, by })
@@ -336,6 +386,7 @@ impl Found {
         let is_telling = |c: &&Candidate| {
             let c = &c.completer;
             c.confidence > Confidence::Possible
+                || target.by == By::Resume && c.kind != CompleterKind::Thread
                 || target.by == By::Result
                     && (Some(c.confidence) == surest || c.kind == CompleterKind::Static)
         };
@@ -348,7 +399,11 @@ impl Search<'_, '_, '_> {
         let tasks = self.tasks.get(&target.object);
         let own = self.analysis.graph.node(target.object);
         let leaves: Vec<NodeId> = tasks.into_iter().flatten().copied().chain(own).collect();
-        let waiting = self.waiting_for(&leaves);
+        let mut waiting = self.waiting_for(&leaves);
+        if target.by == By::Resume {
+            // what a method keeps itself resumes it no more than what waits for it
+            waiting.extend(&leaves);
+        }
         let ways = self.web.ways_to(target.object, &waiting);
         let methods: FxHashSet<String> = waiting
             .iter()
@@ -425,7 +480,18 @@ impl Search<'_, '_, '_> {
             by,
             is_open,
             is_cut,
+            posted_to: self.posted_to(target),
         }
+    }
+
+    /// The context or scheduler among the objects that lead to a continuation.
+    fn posted_to(&self, target: Target) -> Option<(Addr, Addr)> {
+        let rt = self.analysis.rt;
+        let runs = |holder: Addr| {
+            let ty = rt.type_of(holder);
+            ty.is_some_and(|ty| CONTEXTS.iter().any(|c| rt.is_a(ty.mt, c)))
+        };
+        (target.by == By::Resume).then(|| self.web.nearest(target.object, &runs))?
     }
 
     /// Whether a thread holds an object because it waits for it, as nothing in its code completes it.

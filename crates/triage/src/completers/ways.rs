@@ -34,7 +34,7 @@ impl Search<'_, '_, '_> {
         match &way.end {
             End::Method(node, object) => self.method(target, way, *node, *object, waiting),
             End::Thread(thread, slot) => self.thread(target, way, *thread, *slot),
-            End::Static(field) => other(self.table(way, field.mt, &field.name)),
+            End::Static(field) => other(self.table(target, way, field.mt, &field.name)),
             End::Queued => other(self.queued(way)),
             End::Timer => other(self.callback(way, CompleterKind::Timer, "a timer")),
             End::Registration => {
@@ -286,9 +286,17 @@ impl Search<'_, '_, '_> {
     }
 
     /// A static field that leads to the object.
-    fn table(&self, way: &Way, mt: Addr, field: &str) -> Completer {
+    fn table(&self, target: Target, way: &Way, mt: Addr, field: &str) -> Completer {
         let a = self.analysis;
         let field = a.static_text(mt, field);
+        // what is kept of a method is the delegate that resumes it
+        let way = &match (target.by, way.references.split_last()) {
+            (By::Resume, Some((_, kept))) => Way {
+                references: kept.to_vec(),
+                ..way.clone()
+            },
+            _ => way.clone(),
+        };
         Completer {
             kind: CompleterKind::Static,
             text: format!(

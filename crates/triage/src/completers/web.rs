@@ -252,6 +252,29 @@ impl Web {
         }
     }
 
+    /// The nearest object that leads to a target and fits, with the slot through which it does.
+    pub(super) fn nearest(
+        &self,
+        target: Addr,
+        fits: &dyn Fn(Addr) -> bool,
+    ) -> Option<(Addr, Addr)> {
+        let mut seen = FxHashSet::from_iter([target]);
+        let mut todo = VecDeque::from([target]);
+        while let Some(object) = todo.pop_front() {
+            for reference in self.up.get(&object).into_iter().flatten() {
+                let holder = reference.holder;
+                if fits(holder) {
+                    return Some((holder, reference.slot));
+                }
+                let is_end = self.methods.contains_key(&holder) || self.listed.contains_key(&holder);
+                if !is_end && seen.len() < MAX_VISITED && seen.insert(holder) {
+                    todo.push_back(holder);
+                }
+            }
+        }
+        None
+    }
+
     fn add(
         &self,
         out: &mut Vec<Way>,
@@ -339,6 +362,14 @@ mod tests {
         );
         let targets: Vec<u64> = ways[1].references.iter().map(|r| r.target.0).collect();
         assert_eq!(targets, [30, 20, 10]);
+    }
+
+    #[test]
+    fn the_nearest_holder_that_fits_is_found_beyond_others() {
+        let web = web(&[(20, 10), (30, 20), (10, 30), (40, 30)]);
+        let found = web.nearest(Addr(10), &|holder| holder == Addr(40));
+        assert_eq!(found, Some((Addr(40), Addr(48))));
+        assert_eq!(web.nearest(Addr(10), &|_| false), None);
     }
 
     #[test]

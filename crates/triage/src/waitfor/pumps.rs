@@ -29,13 +29,18 @@ impl Reader<'_, '_, '_> {
     pub(super) fn pump_of(&self, id: NodeId) -> Option<(Addr, Edge)> {
         let (rt, graph) = (self.a.rt, &self.a.graph);
         if let Some(operation) = graph.operations.get(&id) {
-            let (PostedTo::SyncContext(pump) | PostedTo::Scheduler(pump)) = operation.goes_to?;
+            let Some(PostedTo::SyncContext(pump) | PostedTo::Scheduler(pump)) = operation.goes_to
+            else {
+                return self.keeps(graph.object(id)?.addr);
+            };
             return Some((pump, certain(None, "the context of its continuation")));
         }
         let node = graph.object(id)?;
         if graph.machines.contains_key(&id) {
             let action = graph.task?.action(rt, node.addr)?;
-            let (continuation, pump) = self.a.posted.get(&action).copied()?;
+            let Some((continuation, pump)) = self.a.posted.get(&action).copied() else {
+                return self.keeps(node.addr);
+            };
             let how = "the continuation of what it awaits names the context";
             return Some((pump, certain(Some(continuation), how)));
         }
@@ -46,6 +51,16 @@ impl Reader<'_, '_, '_> {
         let slot = rt.field_addr(node.addr, "m_taskScheduler")?;
         let pump = rt.memory().ptr(slot)?.non_null().filter(|_| is_queued)?;
         Some((pump, certain(Some(slot), "m_taskScheduler")))
+    }
+
+    /// The context or scheduler whose queue leads to a method's continuation.
+    fn keeps(&self, method: Addr) -> Option<(Addr, Edge)> {
+        let (pump, slot) = self.completers.posted_to(method)?;
+        let edge = Edge {
+            confidence: Confidence::Likely,
+            ..certain(Some(slot), "its fields lead to the continuation")
+        };
+        Some((pump, edge))
     }
 
     /// The threads that run what is posted.
