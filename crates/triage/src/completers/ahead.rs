@@ -108,7 +108,12 @@ impl Ahead {
 }
 
 /// A variable as the source has it: `done`, `this._done`, `Program.s_done`.
-fn variable(a: &Analysis<'_, '_>, (module, rid): Method, form: Form, place: &Place) -> String {
+pub(super) fn variable(
+    a: &Analysis<'_, '_>,
+    (module, rid): Method,
+    form: Form,
+    place: &Place,
+) -> String {
     let names = place.fields.iter().filter_map(|f| notation::source_name(f));
     let known = a.rt.module(module);
     let metadata = known.metadata.as_ref();

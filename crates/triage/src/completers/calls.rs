@@ -3,7 +3,7 @@
 use asynctriage_clr::Runtime;
 use asynctriage_dump::Addr;
 use crate::holders::Standing;
-use asynctriage_metadata::il::{CallSite, Form, Place, PlacedCall, Receiver, may_come_to};
+use asynctriage_metadata::il::{self, CallSite, Form, Place, PlacedCall, Receiver, may_come_to};
 use asynctriage_metadata::names::hoisted_local;
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
@@ -111,6 +111,7 @@ pub(super) struct Calls {
     known: RefCell<FxHashMap<Method, Rc<[Site]>>>,
     /// By method and offset.
     behind: RefCell<Behind>,
+    completes: RefCell<FxHashMap<Method, bool>>,
 }
 
 impl Calls {
@@ -123,6 +124,25 @@ impl Calls {
         let mut known = self.known.borrow_mut();
         known.insert(method, Rc::clone(&sites));
         sites
+    }
+
+    /// Whether a method completes a source, itself or through one that it calls.
+    pub(super) fn completes(&self, rt: &Runtime<'_>, method: Method) -> bool {
+        self.completes_within(rt, method, MAX_DEPTH)
+    }
+
+    fn completes_within(&self, rt: &Runtime<'_>, method: Method, depth: u32) -> bool {
+        if let Some(known) = self.completes.borrow().get(&method) {
+            return *known;
+        }
+        // one that calls itself adds nothing to what it does
+        self.completes.borrow_mut().insert(method, false);
+        let found = read_completes(rt, method, |callee| {
+            depth > 0 && self.completes_within(rt, callee, depth.saturating_sub(1))
+        });
+        let found = found.unwrap_or_default();
+        self.completes.borrow_mut().insert(method, found);
+        found
     }
 
     /// The same of what may run behind the place where a method stands.
@@ -147,6 +167,27 @@ impl Calls {
         known.insert((method, at), Rc::clone(&behind));
         behind
     }
+}
+
+/// Calls inside calls that are followed to what completes a source.
+const MAX_DEPTH: u32 = 2;
+/// Longest code of a method that is read for what its callers complete, in bytes.
+const MAX_CODE: usize = 1 << 11;
+
+fn read_completes(
+    rt: &Runtime<'_>,
+    (module, rid): Method,
+    mut inner: impl FnMut(Method) -> bool,
+) -> Option<bool> {
+    let of = rt.module(module);
+    let metadata = of.metadata.as_ref().filter(|_| !of.ships_with_dotnet)?;
+    let code = rt.method_il(module, rid).filter(|c| c.len() <= MAX_CODE)?;
+    let sites = metadata.call_sites(&code, |name| RESULT.contains(&name));
+    if sites.iter().any(|s| By::Result.is_done_by(s)) {
+        return Some(true);
+    }
+    let mut callees = il::calls(&code).filter_map(|(_, token)| metadata.callee_definition(token));
+    Some(callees.any(|callee| inner((module, callee))))
 }
 
 /// How methods enter semaphores.

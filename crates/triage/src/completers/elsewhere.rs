@@ -1,6 +1,7 @@
 //! What else in the program's code completes something: methods that are not at work now may be called at any time.
 
 use super::calls::{Method, Site};
+use super::through::Callers;
 use super::ways::form_of;
 use super::web::{End, Way};
 use super::{Completes, Search, Target};
@@ -19,6 +20,7 @@ const MAX_METHODS: u32 = 1 << 20;
 #[derive(Default)]
 pub(super) struct Elsewhere {
     all: OnceCell<Code>,
+    callers: OnceCell<Callers>,
 }
 
 #[derive(Default)]
@@ -52,11 +54,13 @@ impl Search<'_, '_, '_> {
         let methods = steps.filter_map(|s| standing::suspended(self.analysis, s));
         let mut known: FxHashSet<Method> = methods.map(|m| (m.module, m.rid)).collect();
         known.extend(self.ahead.all(target.object).iter().map(|p| p.method));
+        known.extend(self.through.on(target, ways).iter().map(|p| p.method));
         let names = self.fields_on(ways);
         let others = code.methods.iter().filter(|(of, _)| !known.contains(of));
-        let mut others = others.filter(|(_, sites)| {
+        let mut others = others.filter(|(of, sites)| {
             let mut fits = sites.iter();
             fits.any(|s| target.by.may_be_done_by(s) && self.is_of_class(&s.call, target))
+                && !self.callers().only_from(*of, &known, &names)
         });
         others.any(|((module, rid), sites)| {
             let is_on_field = |s: &Site| match &s.call.receiver {
@@ -73,6 +77,11 @@ impl Search<'_, '_, '_> {
             };
             sites.iter().any(is_on_field) || sites.iter().any(is_on_variable) && reads()
         })
+    }
+
+    fn callers(&self) -> &Callers {
+        let all = &self.elsewhere.callers;
+        all.get_or_init(|| Callers::read(self.analysis))
     }
 
     /// Names of the fields that lead to an object, those of methods' variables left out.

@@ -9,6 +9,7 @@ mod by_code;
 mod calls;
 mod elsewhere;
 mod notation;
+mod through;
 mod ways;
 mod web;
 
@@ -31,6 +32,7 @@ use elsewhere::Elsewhere;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 use std::rc::Rc;
+use through::Through;
 use web::{End, Way, Ways, Web};
 
 /// Objects whose completers are looked for.
@@ -154,6 +156,7 @@ struct Search<'a, 'r, 'd> {
     tasks: FxHashMap<Addr, Vec<NodeId>>,
     calls: &'a Calls,
     ahead: Ahead,
+    through: Through,
     elsewhere: Elsewhere,
     web: Web,
 }
@@ -205,6 +208,7 @@ impl Analysis<'_, '_> {
             groups: groups_by_leaf(groups),
             tasks: self.tasks_of(),
             ahead: Ahead::find(self, hang, &calls, &wanted),
+            through: Through::find(self, hang, &calls),
             calls: &calls,
             elsewhere: Elsewhere::default(),
             web: Web::find(self, &objects),
@@ -422,7 +426,8 @@ impl Search<'_, '_, '_> {
                 candidates.push(candidate);
             }
         }
-        for proved in self.ahead.all(target.object) {
+        let through = self.through.on(target, &ways.all).into_iter();
+        for proved in self.ahead.all(target.object).iter().chain(through) {
             let is_waiting = matches!(proved.who, Who::Method(id) if waiting.contains(&id));
             let is_known = candidates
                 .iter()

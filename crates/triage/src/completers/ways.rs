@@ -34,6 +34,7 @@ impl Search<'_, '_, '_> {
         match &way.end {
             End::Method(node, object) => self.method(target, way, *node, *object, waiting),
             End::Thread(thread, slot) => self.thread(target, way, *thread, *slot),
+            End::Static(_) if target.by == By::Resume && !self.is_kept(way) => None,
             End::Static(field) => other(self.table(target, way, field.mt, &field.name)),
             End::Queued => other(self.queued(way)),
             End::Timer => other(self.callback(way, CompleterKind::Timer, "a timer")),
@@ -42,6 +43,13 @@ impl Search<'_, '_, '_> {
                 other(self.callback(way, CompleterKind::Registration, text))
             }
         }
+    }
+
+    /// Whether a way ends with the delegate that resumes a method, and not with who merely keeps its task.
+    fn is_kept(&self, way: &Way) -> bool {
+        let rt = self.analysis.rt;
+        let holder = way.references.last().and_then(|r| rt.type_of(r.holder));
+        holder.is_some_and(|ty| rt.is_a(ty.mt, "System.Delegate"))
     }
 
     /// A suspended method that holds the object.

@@ -294,7 +294,7 @@ impl<'s, 'a, 'r, 'd> Story<'s, 'a, 'r, 'd> {
         match of_leaf(group.leaf.kind) {
             // one that is not due ends no wait; somebody may cancel it
             WhyEnd::Clock if tally.is_none_or(|t| t.limited() == 0) => WhyEnd::Unknown,
-            _ if tally.is_some_and(|t| t.limited() > 0) => WhyEnd::Clock,
+            WhyEnd::Unknown if tally.is_some_and(|t| t.limited() > 0) => WhyEnd::Clock,
             other => other,
         }
     }
