@@ -1,8 +1,8 @@
 //! Which calls of a method complete what others wait for, by its IL.
 
+use crate::holders::Standing;
 use asynctriage_clr::Runtime;
 use asynctriage_dump::Addr;
-use crate::holders::Standing;
 use asynctriage_metadata::il::{self, CallSite, Form, Place, PlacedCall, Receiver, may_come_to};
 use asynctriage_metadata::names::hoisted_local;
 use rustc_hash::FxHashMap;

@@ -199,7 +199,15 @@ mod tests {
             callers.by_callee.insert(method(callee), by);
         };
         add(1, &[(2, None)]);
-        add(2, &[(3, Some("_gate")), (4, None), (1, None), (5, Some("_other"))]);
+        add(
+            2,
+            &[
+                (3, Some("_gate")),
+                (4, None),
+                (1, None),
+                (5, Some("_other")),
+            ],
+        );
         let fields = FxHashSet::from_iter(["_gate".to_owned()]);
         let only = |of, known: &[u32]| {
             let known = known.iter().map(|n| method(*n)).collect();

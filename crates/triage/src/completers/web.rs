@@ -266,7 +266,8 @@ impl Web {
                 if fits(holder) {
                     return Some((holder, reference.slot));
                 }
-                let is_end = self.methods.contains_key(&holder) || self.listed.contains_key(&holder);
+                let is_end =
+                    self.methods.contains_key(&holder) || self.listed.contains_key(&holder);
                 if !is_end && seen.len() < MAX_VISITED && seen.insert(holder) {
                     todo.push_back(holder);
                 }

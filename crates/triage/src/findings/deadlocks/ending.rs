@@ -47,11 +47,14 @@ impl Ending {
         if let Some(when) = time_limit(facts, knot) {
             ending.severity = Severity::Warning;
             ending.confidence = ending.confidence.min(Confidence::Likely);
-            ending.text =
-                format!("A time limit ends one of the waits, {when}; wait for it before a restart.");
+            ending.text = format!(
+                "A time limit ends one of the waits, {when}; wait for it before a restart."
+            );
         } else if knot.members.iter().any(may_end) {
             ending.confidence = ending.confidence.min(Confidence::Likely);
-            ending.text = "None of them can go on, unless a token is cancelled that one of them was given.".to_owned();
+            ending.text =
+                "None of them can go on, unless a token is cancelled that one of them was given."
+                    .to_owned();
         }
         ending
     }

@@ -34,7 +34,8 @@ impl Crossed {
                 Node::Async(id) => {
                     out.methods = true;
                     let object = facts.a.graph.object(*id);
-                    out.channels |= object.is_some_and(|n| facts.a.channel_waits.contains_key(&n.addr));
+                    out.channels |=
+                        object.is_some_and(|n| facts.a.channel_waits.contains_key(&n.addr));
                 }
                 Node::Lock(_) | Node::ReaderWriter { .. } => out.locks = true,
                 Node::Semaphore(at) => {
@@ -135,9 +136,7 @@ impl Crossed {
             _ if self.locks => {
                 "restart the process; then let every thread take these locks in the same order, and do not wait for tasks while holding one"
             }
-            _ => {
-                "restart the process; then let one of them go on without waiting for the other"
-            }
+            _ => "restart the process; then let one of them go on without waiting for the other",
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::paths::Analysis;
 use crate::waitfor::{Edge, Node, waits_of};
 use asynctriage_async_graph::NodeId;
 use asynctriage_dump::Addr;
-use asynctriage_report::{WhyStep, Address, ChainGroup, Report, Thread, WhyReport};
+use asynctriage_report::{Address, ChainGroup, Report, Thread, WhyReport, WhyStep};
 use rustc_hash::{FxHashMap, FxHashSet};
 use story::Story;
 

@@ -167,7 +167,12 @@ impl<'s, 'a, 'r, 'd> Story<'s, 'a, 'r, 'd> {
     /// Whether a time limit ends one of the waits of a circle.
     fn is_limited(&self, above: &[usize], earlier: usize) -> bool {
         let mut chains = self.circle_of(above, earlier);
-        chains.any(|index| self.scene.tallies.get(index).is_some_and(|t| t.limited() > 0))
+        chains.any(|index| {
+            self.scene
+                .tallies
+                .get(index)
+                .is_some_and(|t| t.limited() > 0)
+        })
     }
 
     /// The groups of the steps from one up to an earlier one.
