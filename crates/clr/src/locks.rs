@@ -47,7 +47,7 @@ pub struct Lock {
     pub at: Addr,
     /// The object that was locked; `None` when the sync table does not tell.
     pub object: Option<Addr>,
-    /// Managed id of the thread that holds it.
+    /// Managed id of the thread that holds it; [`Lock::OF_NO_THREAD`] when that is none of the process's threads.
     pub owner: Option<u32>,
     /// How often the owner entered it beyond the first time.
     pub recursion: u32,
@@ -55,6 +55,12 @@ pub struct Lock {
     pub waiters: u32,
     /// Which of the runtime's representations it was read from.
     pub how: &'static str,
+}
+
+impl Lock {
+    /// The managed id that no thread has: of an owner that is known by the id of an operating-system thread which the
+    /// runtime's list of threads lacks.
+    pub const OF_NO_THREAD: u32 = u32::MAX;
 }
 
 /// What a thread does with the lock that it blocks on.
@@ -145,7 +151,10 @@ impl Runtime<'_> {
         let owner = threads
             .into_iter()
             .find(|t| m.u32(*t + o.os_id) == Some(id));
-        m.u32(owner? + o.id)
+        match owner {
+            Some(owner) => m.u32(owner + o.id),
+            None => (id != 0).then_some(Lock::OF_NO_THREAD),
+        }
     }
 
     /// What a thread blocks on, the innermost wait first.

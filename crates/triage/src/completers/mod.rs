@@ -222,9 +222,17 @@ impl Analysis<'_, '_> {
             };
         }
         out.gaps.extend(out.cut_gap());
+        self.tell(groups, of_groups, &out);
+        out
+    }
+
+    /// Puts into the groups who completes what they wait for, and what their continuations were posted to.
+    fn tell(&self, groups: &mut Groups, of_groups: Vec<Vec<(Target, u64)>>, found: &Completers) {
         let tallies = groups.tallies.iter_mut();
         for ((group, tally), targets) in groups.groups.iter_mut().zip(tallies).zip(of_groups) {
-            let mut posted = targets.iter().filter_map(|(t, _)| out.found(*t)?.posted_to);
+            let mut posted = targets
+                .iter()
+                .filter_map(|(t, _)| found.found(*t)?.posted_to);
             if let Some((context, _)) = posted.next() {
                 tally.awaited = Awaited::Posted {
                     context,
@@ -238,13 +246,12 @@ impl Analysis<'_, '_> {
             }
             let mut named = Named::default();
             for (target, chains) in targets {
-                if let Some(found) = out.found(target) {
+                if let Some(found) = found.found(target) {
                     named.add(&found.told(target), chains);
                 }
             }
             group.leaf.completers = named.ranked();
         }
-        out
     }
 
     /// The object that somebody has to complete for a wait to end.

@@ -368,6 +368,18 @@ fn http_pools(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
     pools.into_iter().filter_map(describe).collect()
 }
 
+/// What is known of who reads from a full channel.
+fn consumer_of(facts: Facts<'_, '_, '_>, channel: Addr, reading: u64) -> String {
+    if reading > 0 {
+        let readers = several(reading, "reader");
+        return format!("{readers} wait for items although there are some");
+    }
+    match who_acts(facts, channel) {
+        Some(by) => format!("{by} to read from it, by its code, and waits itself"),
+        None => "nobody waits for items: its consumer is busy, waits for something else or has ended".into(),
+    }
+}
+
 fn full_channels(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
     let mut writers: FxHashMap<Addr, Vec<NodeId>> = FxHashMap::default();
     let mut readers: FxHashMap<Addr, u64> = FxHashMap::default();
@@ -401,17 +413,7 @@ fn full_channels(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
             .unwrap_or_default();
         let requests = serves_request(facts, &ids);
         let reading = readers.get(&channel).copied().unwrap_or(0);
-        let consumer = if reading > 0 {
-            format!(
-                "{} wait for items although there are some",
-                several(reading, "reader")
-            )
-        } else if let Some(by) = who_acts(facts, channel) {
-            format!("{by} to read from it, by its code, and waits itself")
-        } else {
-            "nobody waits for items: its consumer is busy, waits for something else or has ended"
-                .into()
-        };
+        let consumer = consumer_of(facts, channel, reading);
         let methods = methods_of(facts, &ids);
         let by = if methods.is_empty() {
             String::new()
