@@ -376,7 +376,10 @@ fn consumer_of(facts: Facts<'_, '_, '_>, channel: Addr, reading: u64) -> String 
     }
     match who_acts(facts, channel) {
         Some(by) => format!("{by} to read from it, by its code, and waits itself"),
-        None => "nobody waits for items: its consumer is busy, waits for something else or has ended".into(),
+        None => {
+            "nobody waits for items: its consumer is busy, waits for something else or has ended"
+                .into()
+        }
     }
 }
 
