@@ -11,6 +11,7 @@ use asynctriage_async_graph::NodeId;
 use asynctriage_clr::Reference;
 use asynctriage_dump::Addr;
 use asynctriage_metadata::il::{CallSite, Form, Receiver};
+use asynctriage_metadata::names::{LocalName, hoisted_local};
 use asynctriage_report::{Address, Completer, CompleterKind, Confidence};
 use rustc_hash::FxHashSet;
 
@@ -74,6 +75,8 @@ impl Search<'_, '_, '_> {
                 Some(call) => (Some(call), Confidence::Likely),
                 // methods like those that wait hold it to wait for it
                 None if waiting.contains(&*name) => return None,
+                // what it only reaches through `this` is another method's to complete
+                None if way.references.len() > 1 && is_this(variable.as_deref()) => return None,
                 None => (None, Confidence::Possible),
             },
         };
@@ -222,6 +225,8 @@ impl Search<'_, '_, '_> {
         };
         let (name, does) = match completes {
             Some((name, call)) => (name, Some(call)),
+            // a leftover of its stack, where its code is known and completes nothing
+            None if self.completes_nothing(facts) => return None,
             None => (&own()?.name, None),
         };
         let confidence = if does.is_some() {
@@ -249,6 +254,16 @@ impl Search<'_, '_, '_> {
                 },
                 ..self.thread_in(facts, name, does.as_deref())
             },
+        })
+    }
+
+    /// Whether the code of all of the program's methods on a thread is known, and completes nothing.
+    fn completes_nothing(&self, thread: &ThreadFacts) -> bool {
+        let rt = self.analysis.rt;
+        let mut own = thread.frames.iter().filter(|f| !f.owner.is_framework());
+        own.all(|f| {
+            let of = (f.frame.method.module, f.frame.method.rid);
+            rt.method_il(of.0, of.1).is_some() && !self.calls.completes(rt, of)
         })
     }
 
@@ -356,6 +371,11 @@ impl Search<'_, '_, '_> {
             .collect();
         slots.join(", ")
     }
+}
+
+/// Whether a variable of a state machine is the object whose method it is.
+fn is_this(variable: Option<&str>) -> bool {
+    variable.is_some_and(|name| matches!(hoisted_local(name), Some(LocalName::This)))
 }
 
 /// Images through which every thread goes down to the system.

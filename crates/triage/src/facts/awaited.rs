@@ -41,8 +41,11 @@ pub(crate) enum Awaited {
     },
     /// Something complete, whose continuation has not run.
     Completed { what: Arc<str>, is_queued: bool },
-    /// A task that has not started, and the class that its delegate is of.
-    NotStarted { delegate: Option<Arc<str>> },
+    /// A task that has not started, what its delegate is, and whether anybody has asked for it to run.
+    NotStarted {
+        delegate: Option<String>,
+        is_scheduled: bool,
+    },
     /// A promise, by the `TaskCompletionSource` that owns it; its class where it is not .NET's own.
     Promise {
         owner: Option<Addr>,

@@ -103,7 +103,7 @@ fn describe(
     let serving = requests.len() as u64;
     requests.sort_unstable();
     requests.dedup();
-    let task = if methods.is_empty() {
+    let task = if methods.iter().all(|m| m == "a task") {
         "a task".to_owned()
     } else {
         format!("the task of {}", listed(methods))

@@ -89,6 +89,9 @@ fn starvation(facts: Facts<'_, '_, '_>, pool: &PoolFacts) -> Option<Finding> {
                 waits(queued, "work item")
             ),
             next: match pool.max {
+                _ if for_locks(&blocked) => {
+                    "more workers would block as well: find out why the owner of the lock does not leave it"
+                }
                 Some(max) if max <= workers => {
                     "raise the pool's maximum to get going again; make the blocking method async to cure it"
                 }
@@ -101,6 +104,12 @@ fn starvation(facts: Facts<'_, '_, '_>, pool: &PoolFacts) -> Option<Finding> {
         }
         .with_chains(chains(facts, &blocked)),
     )
+}
+
+/// Whether most workers wait for locks: whoever has one holds up all that come.
+fn for_locks(blocked: &[&ThreadFacts]) -> bool {
+    let locks = blocked.iter().filter(|t| matches!(t.wait, Some(Wait::Lock(_))));
+    locks.count().saturating_mul(2) > blocked.len()
 }
 
 /// What the chains wait for in the end that end at blocked workers, as a sentence.

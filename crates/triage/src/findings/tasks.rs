@@ -9,6 +9,8 @@ use asynctriage_dump::Addr;
 use asynctriage_report::{Confidence, Evidence, Finding, FindingKind, Severity};
 use std::collections::BTreeMap;
 
+/// What `WaitAsync` makes (8.0 to 11.0).
+const TIME_LIMIT: &str = "System.Threading.Tasks.Task+CancellationPromise`1";
 /// Different messages that a finding quotes.
 const MAX_MESSAGES: usize = 10;
 /// Findings of each of the two kinds; the rest is counted in the last.
@@ -42,6 +44,9 @@ pub(super) fn find(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
         .filter(|n| n.class != Class::PooledBox)
     {
         let flags = fields.flags(facts.a.rt, node.addr);
+        if is_time_limit(facts, *node) {
+            continue;
+        }
         if flags & task::flags::FAULTED != 0 {
             add(facts, *node, &mut faulted);
         } else if flags & task::flags::CANCELED != 0 && !was_never_to_run(facts, *node) {
@@ -51,6 +56,12 @@ pub(super) fn find(facts: Facts<'_, '_, '_>) -> Vec<Finding> {
     let mut out = findings(faulted, faulted_finding);
     out.extend(findings(cancelled, cancelled_finding));
     out
+}
+
+/// Whether a task is .NET's own for a wait with a time limit: that one has ended it is no fault.
+fn is_time_limit(facts: Facts<'_, '_, '_>, node: Node) -> bool {
+    let ty = facts.a.rt.ty(node.mt);
+    ty.is_some_and(|t| facts.a.rt.definition_name(&t).starts_with(TIME_LIMIT))
 }
 
 /// Whether a continuation was cancelled because its condition was not met, as with OnlyOnFaulted after success: nobody has

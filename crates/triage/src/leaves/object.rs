@@ -108,6 +108,7 @@ impl Analysis<'_, '_> {
         }
         Awaited::NotStarted {
             delegate: self.delegate_of(node),
+            is_scheduled: flags & task::flags::STARTED != 0,
         }
     }
 

@@ -4,7 +4,6 @@ use crate::facts::{Awaited, Runner};
 use crate::paths::{Analysis, Doing, Path};
 use crate::threads::is_running_delegate;
 use asynctriage_async_graph::{Node, NodeId, task};
-use std::sync::Arc;
 
 impl Analysis<'_, '_> {
     /// What the method or delegate does at which a path begins; `None` when it does not run.
@@ -16,8 +15,8 @@ impl Analysis<'_, '_> {
         if !is_running_delegate(self.stacks(), node) {
             return None;
         }
-        let of = self.delegate_of(node).map(|class| format!(" of {class}"));
-        Some(self.running_method(id, format!("a delegate{}", of.unwrap_or_default())))
+        let of = self.delegate_of(node);
+        Some(self.running_method(id, of.unwrap_or_else(|| "a delegate".to_owned())))
     }
 
     /// Whether a task has a delegate and has not called it: one that continues another task.
@@ -29,11 +28,10 @@ impl Analysis<'_, '_> {
         })
     }
 
-    /// The class of the object that a task's delegate is called on.
-    pub(super) fn delegate_of(&self, node: Node) -> Option<Arc<str>> {
+    /// The method of a task's delegate, or what else is known of that.
+    pub(crate) fn delegate_of(&self, node: Node) -> Option<String> {
         let action = self.graph.task.and_then(|t| t.action(self.rt, node.addr))?;
-        let target = self.rt.reference(action, "_target")?;
-        self.rt.object_type_name(target)
+        self.delegate_text(action)
     }
 
     /// What a method or delegate that runs does now. `what` is its name in the sentence.

@@ -8,6 +8,8 @@ use rustc_hash::FxHashSet;
 const MAX_BELOW: usize = 10_000;
 /// What `Task.Delay` returns, with and without a token.
 const DELAY: &str = "System.Threading.Tasks.Task+DelayPromise";
+/// Tasks that are no promise and no method: they run a delegate.
+const TASK: &str = "System.Threading.Tasks.Task";
 
 impl Analysis<'_, '_> {
     /// Whether a node is a method, or several that share a task, which waits or runs.
@@ -54,6 +56,10 @@ impl Analysis<'_, '_> {
                 }
                 None => match self.node_text(id) {
                     text if text.starts_with(DELAY) => "Task.Delay".to_owned(),
+                    text if text.starts_with(TASK) => {
+                        let delegate = self.delegate_of(node);
+                        delegate.unwrap_or_else(|| "a task".to_owned())
+                    }
                     text => text,
                 },
             })

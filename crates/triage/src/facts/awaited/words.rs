@@ -46,9 +46,17 @@ impl Awaited {
                 };
                 format!("{what} is complete; the continuation {where_it_is}")
             }
-            Self::NotStarted { delegate } => {
-                let of = delegate.as_ref().map(|d| format!(" (delegate of {d})"));
-                format!("a task that has not started{}", of.unwrap_or_default())
+            Self::NotStarted {
+                delegate,
+                is_scheduled,
+            } => {
+                let of = delegate.as_ref().map(|d| format!(" ({d})"));
+                let state = if *is_scheduled {
+                    "a task that has not started"
+                } else {
+                    "a task that nobody has started: Start was not called"
+                };
+                format!("{state}{}", of.unwrap_or_default())
             }
             Self::Promise { owner: None, .. } => {
                 "TaskCompletionSource (its owner is not on the heap)".into()

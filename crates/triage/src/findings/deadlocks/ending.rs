@@ -5,7 +5,12 @@ use crate::threads::{ThreadFacts, Wait, WaitsOn};
 use crate::waitfor::{Knot, Node};
 use crate::words::listed;
 use asynctriage_async_graph::{Class, Combinator};
+use asynctriage_dump::Addr;
 use asynctriage_report::{Confidence, Severity};
+
+/// Words of one stack that are looked at.
+const MAX_WORDS: usize = 1 << 12;
+const TOKEN_SOURCE: &str = "System.Threading.CancellationTokenSource";
 
 /// Whether those who wait do so for ever.
 pub(super) struct Ending {
@@ -44,11 +49,19 @@ impl Ending {
         if !limits.is_empty() {
             return ending;
         }
+        let tokens = threads.iter().filter(|t| may_have_token(facts, t));
+        let tokens: Vec<String> = tokens.map(|t| format!("'{}'", t.name())).collect();
         if let Some(when) = time_limit(facts, knot) {
             ending.severity = Severity::Warning;
             ending.confidence = ending.confidence.min(Confidence::Likely);
             ending.text = format!(
                 "A time limit ends one of the waits, {when}; wait for it before a restart."
+            );
+        } else if open.is_empty() && !tokens.is_empty() {
+            ending.confidence = ending.confidence.min(Confidence::Likely);
+            ending.text = format!(
+                "None of them can go on, unless a token is cancelled that ends the wait of {}.",
+                listed(&tokens)
             );
         } else if knot.members.iter().any(may_end) {
             ending.confidence = ending.confidence.min(Confidence::Likely);
@@ -85,6 +98,24 @@ impl Ending {
             text,
         }
     }
+}
+
+/// Whether a thread waits for a task with a token that can be cancelled: its source stands on the part of the stack of the
+/// wait.
+fn may_have_token(facts: Facts<'_, '_, '_>, thread: &ThreadFacts) -> bool {
+    let rt = facts.a.rt;
+    let mut frames = thread.frames.iter();
+    let Some(own) = frames.find(|f| !f.owner.is_framework()) else {
+        return false;
+    };
+    let is_source = |word: Addr| {
+        let ty = rt.type_of(word).filter(|_| facts.a.graph.heap.is_object(word));
+        ty.is_some_and(|t| rt.is_a(t.mt, TOKEN_SOURCE))
+    };
+    let waits = matches!(thread.wait, Some(Wait::Task(_)));
+    let words = rt.stack_words(&thread.thread).take(MAX_WORDS);
+    let mut of_wait = words.filter(|(slot, _)| slot.is_none_or(|s| s < own.frame.slot));
+    waits && of_wait.any(|(_, word)| is_source(word))
 }
 
 /// When a timer ends one of the chains that are part of a deadlock; `None` when none does.
