@@ -108,7 +108,9 @@ fn starvation(facts: Facts<'_, '_, '_>, pool: &PoolFacts) -> Option<Finding> {
 
 /// Whether most workers wait for locks: whoever has one holds up all that come.
 fn for_locks(blocked: &[&ThreadFacts]) -> bool {
-    let locks = blocked.iter().filter(|t| matches!(t.wait, Some(Wait::Lock(_))));
+    let locks = blocked
+        .iter()
+        .filter(|t| matches!(t.wait, Some(Wait::Lock(_))));
     locks.count().saturating_mul(2) > blocked.len()
 }
 

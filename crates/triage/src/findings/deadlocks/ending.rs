@@ -109,7 +109,9 @@ fn may_have_token(facts: Facts<'_, '_, '_>, thread: &ThreadFacts) -> bool {
         return false;
     };
     let is_source = |word: Addr| {
-        let ty = rt.type_of(word).filter(|_| facts.a.graph.heap.is_object(word));
+        let ty = rt
+            .type_of(word)
+            .filter(|_| facts.a.graph.heap.is_object(word));
         ty.is_some_and(|t| rt.is_a(t.mt, TOKEN_SOURCE))
     };
     let waits = matches!(thread.wait, Some(Wait::Task(_)));
