@@ -15,7 +15,7 @@ mod tests;
 pub use awaits::AwaitSite;
 pub use entered::{Elsewhere, Entered, Form, Place, PlacedCall, Root, Summaries, Summary};
 pub use handlers::{Body, Handler, HandlerKind, handlers, has_sections, section_extent};
-pub use reach::{Stands, behind};
+pub use reach::{Stands, around, behind};
 pub use receivers::{CallSite, Receiver};
 pub use targets::{Call, CallForm, Named, all_calls};
 

@@ -18,26 +18,58 @@ pub enum Stands {
     Suspended(u32),
 }
 
+/// The offsets of the instructions that another call of the method may run without passing one of the places where calls of
+/// it stand. `None` where that cannot be read.
+#[must_use]
+pub fn around(body: &Body, places: &[Stands]) -> Option<BTreeSet<u32>> {
+    let all: Vec<Instruction<'_>> = instructions(&body.code).take(MAX_INSTRUCTIONS).collect();
+    let mut barred = BTreeSet::new();
+    for place in places {
+        barred.insert(match place {
+            Stands::At(at) => all.iter().find(|i| i.at <= *at && *at < i.next)?.at,
+            // whoever suspends and whoever need not do so meet at the call that takes the result
+            Stands::Suspended(at) => {
+                let start = resumed_at(&all, *at)?;
+                let calls = |i: &&Instruction<'_>| i.at >= start && matches!(i.opcode, 0x28 | 0x6f);
+                all.iter().find(calls)?.at
+            }
+        });
+    }
+    Some(reached(body, &all, 0, &barred))
+}
+
 /// The offsets of the instructions that may run once a method goes on. Exceptions come from anywhere in a block; what
 /// branches ask for is not looked at. `None` when the code is too long or cannot be read where it stands.
 #[must_use]
 pub fn behind(body: &Body, stands: Stands) -> Option<BTreeSet<u32>> {
     let all: Vec<Instruction<'_>> = instructions(&body.code).take(MAX_INSTRUCTIONS).collect();
-    let by_offset: BTreeMap<u32, usize> = all.iter().enumerate().map(|(n, i)| (i.at, n)).collect();
     let start = match stands {
         Stands::At(at) => all.iter().find(|i| i.at <= at && at < i.next)?.next,
-        Stands::Suspended(at) => {
-            let leaves = |i: &&Instruction<'_>| i.next > at && matches!(i.opcode, 0xdd | 0xde);
-            all.iter().find(leaves)?.next
-        }
+        Stands::Suspended(at) => resumed_at(&all, at)?,
     };
+    Some(reached(body, &all, start, &BTreeSet::new()))
+}
+
+/// Where a state machine goes on that is suspended.
+fn resumed_at(all: &[Instruction<'_>], at: u32) -> Option<u32> {
+    let leaves = |i: &&Instruction<'_>| i.next > at && matches!(i.opcode, 0xdd | 0xde);
+    Some(all.iter().find(leaves)?.next)
+}
+
+fn reached(
+    body: &Body,
+    all: &[Instruction<'_>],
+    start: u32,
+    barred: &BTreeSet<u32>,
+) -> BTreeSet<u32> {
+    let by_offset: BTreeMap<u32, usize> = all.iter().enumerate().map(|(n, i)| (i.at, n)).collect();
     let mut seen: BTreeSet<u32> = BTreeSet::new();
     let mut todo = vec![start];
     while let Some(at) = todo.pop() {
         let Some(i) = by_offset.get(&at).and_then(|n| all.get(*n)) else {
             continue;
         };
-        if !seen.insert(at) {
+        if barred.contains(&at) || !seen.insert(at) {
             continue;
         }
         let inside = |h: &&Handler| h.block.0 <= at && at < h.block.1;
@@ -51,7 +83,7 @@ pub fn behind(body: &Body, stands: Stands) -> Option<BTreeSet<u32>> {
             todo.push(i.next);
         }
     }
-    Some(seen)
+    seen
 }
 
 #[cfg(test)]
@@ -81,6 +113,22 @@ mod tests {
         let found = behind(&code, Stands::At(0)).unwrap();
         assert!(found.contains(&3) && found.contains(&10));
         assert_eq!(behind(&code, Stands::At(21)), None);
+    }
+
+    #[test]
+    fn another_call_may_go_round_a_place() {
+        let code = body(&BRANCHES, Vec::new());
+        let found = around(&code, &[Stands::At(3)]).unwrap();
+        assert!(!found.contains(&3) && found.contains(&10) && found.contains(&15));
+        let found = around(&code, &[Stands::At(3), Stands::At(10)]).unwrap();
+        assert!(!found.contains(&15));
+        // A() suspends, leave.s; B() takes the result; C()
+        let code = [
+            0x28, 1, 0, 0, 6, 0xde, 10, 0x28, 2, 0, 0, 6, 0x28, 3, 0, 0, 6, 0x2a,
+        ];
+        let code = body(&code, Vec::new());
+        let found = around(&code, &[Stands::Suspended(0)]).unwrap();
+        assert!(!found.contains(&12), "{found:?}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::libraries::channels;
 use crate::paths::Analysis;
 use crate::threads::Hang;
 use asynctriage_dump::Addr;
-use asynctriage_metadata::il::{Form, Place, Root};
+use asynctriage_metadata::il::{Form, Place, Root, Stands};
 use asynctriage_report::Confidence;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -20,6 +20,8 @@ pub(super) struct Proved {
     pub(super) name: Arc<str>,
     /// Where its code is.
     pub(super) method: Method,
+    /// Where in its code it stands.
+    pub(super) stands: Option<Stands>,
     /// The await that it stands at.
     pub(super) at: Option<i32>,
     /// The object of its variables.
@@ -82,6 +84,7 @@ impl Ahead {
                 who: method.who,
                 name: Arc::clone(&method.name),
                 method: of,
+                stands: method.stands(a.rt),
                 at: method.step.and_then(|s| a.step_await(s)),
                 slot: method.slot,
                 call: site.call.name.clone(),

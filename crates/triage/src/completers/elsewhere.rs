@@ -8,8 +8,8 @@ use super::{Completes, Search, Target};
 use crate::holders::{Who, standing};
 use crate::paths::steps_of;
 use asynctriage_async_graph::NodeId;
-use asynctriage_metadata::il::Receiver;
-use rustc_hash::FxHashSet;
+use asynctriage_metadata::il::{self, Receiver, Stands};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::OnceCell;
 use std::rc::Rc;
 
@@ -52,15 +52,27 @@ impl Search<'_, '_, '_> {
         let nodes = waiting.iter().copied().chain(acting);
         let steps = nodes.flat_map(|id| steps_of(&self.analysis.graph, id));
         let methods = steps.filter_map(|s| standing::suspended(self.analysis, s));
-        let mut known: FxHashSet<Method> = methods.map(|m| (m.module, m.rid)).collect();
-        known.extend(self.ahead.all(target.object).iter().map(|p| p.method));
-        known.extend(self.through.on(target, ways).iter().map(|p| p.method));
+        let standing = methods.map(|m| ((m.module, m.rid), m.stands(rt)));
+        let proved = self.ahead.all(target.object).iter();
+        let through = self.through.on(target, ways).into_iter();
+        let proved = proved.chain(through).map(|p| (p.method, p.stands));
+        let mut places: FxHashMap<Method, Vec<Option<Stands>>> = FxHashMap::default();
+        for (method, stands) in standing.chain(proved) {
+            places.entry(method).or_default().push(stands);
+        }
+        let known: FxHashSet<Method> = places.keys().copied().collect();
         let names = self.fields_on(ways);
-        let others = code.methods.iter().filter(|(of, _)| !known.contains(of));
-        let mut others = others.filter(|(of, sites)| {
-            let mut fits = sites.iter();
-            fits.any(|s| target.by.may_be_done_by(s) && self.is_of_class(&s.call, target))
-                && !self.callers().only_from(*of, &known, &names)
+        let mut others = code.methods.iter().filter(|(of, sites)| {
+            let fits =
+                |s: &&Site| target.by.may_be_done_by(s) && self.is_of_class(&s.call, target);
+            match places.get(of) {
+                // another call of it must not come there past the place where these calls stand
+                Some(stands) => self.goes_round(*of, stands, sites.iter().filter(fits)),
+                None => {
+                    sites.iter().any(|s| fits(&s))
+                        && !self.callers().only_from(*of, &known, &names)
+                }
+            }
         });
         others.any(|((module, rid), sites)| {
             let is_on_field = |s: &Site| match &s.call.receiver {
@@ -77,6 +89,19 @@ impl Search<'_, '_, '_> {
             };
             sites.iter().any(is_on_field) || sites.iter().any(is_on_variable) && reads()
         })
+    }
+
+    /// Whether another call of a method may complete something without passing one of the places where calls of it stand.
+    fn goes_round<'s>(
+        &self,
+        (module, rid): Method,
+        stands: &[Option<Stands>],
+        mut sites: impl Iterator<Item = &'s Site>,
+    ) -> bool {
+        let places: Option<Vec<Stands>> = stands.iter().copied().collect();
+        let body = self.analysis.rt.method_body(module, rid);
+        let around = body.zip(places).and_then(|(b, p)| il::around(&b, &p));
+        around.is_none_or(|around| sites.any(|s| around.contains(&s.call.il_offset)))
     }
 
     fn callers(&self) -> &Callers {

@@ -76,6 +76,7 @@ impl Through {
                 who: method.who,
                 name: Arc::clone(&method.name),
                 method: of,
+                stands: method.stands(rt),
                 at: method.step.and_then(|s| a.step_await(s)),
                 slot: method.slot,
                 call: name.clone(),

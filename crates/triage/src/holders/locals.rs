@@ -141,11 +141,13 @@ impl Activation<'_> {
                     rt.type_of(*o)
                         .is_some_and(|t| rt.hierarchy(t.mt).any(|t| t.mt == *owner))
                 };
-                let start = if place.root == Root::Argument(0) {
-                    kept.iter().copied().find(is_own)
-                } else {
-                    None
-                };
+                // of several objects of its class nothing tells which one is `this`
+                let mut own = kept.iter().copied().filter(is_own);
+                let only = own.next().filter(|_| own.next().is_none());
+                if place.root == Root::Argument(0) && only.is_none() && kept.iter().any(is_own) {
+                    return None;
+                }
+                let start = only.filter(|_| place.root == Root::Argument(0));
                 let start = start.or_else(|| self.with_field(rt, kept, place))?;
                 lead(rt, start, &place.fields).map(guess)
             }

@@ -61,12 +61,16 @@ impl Standing<'_> {
 
     /// The offsets of the instructions that may run once it goes on; `None` where its code does not tell.
     pub(crate) fn behind(&self, rt: &Runtime<'_>, body: &Body) -> Option<BTreeSet<u32>> {
+        il::behind(body, self.stands(rt)?)
+    }
+
+    /// Where it stands in its code; `None` where that does not tell how it goes on.
+    pub(crate) fn stands(&self, rt: &Runtime<'_>) -> Option<Stands> {
         let suspends = self.step.is_some() && self.form != Form::Plain;
         if !suspends {
-            return il::behind(body, Stands::At(self.at));
+            return Some(Stands::At(self.at));
         }
-        is_of_csharp(rt, self.module, self.rid)
-            .then(|| il::behind(body, Stands::Suspended(self.at)))?
+        is_of_csharp(rt, self.module, self.rid).then_some(Stands::Suspended(self.at))
     }
 
     /// Whether it may come back to where it stands: a loop. `None` where its code does not tell.
