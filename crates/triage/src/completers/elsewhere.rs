@@ -1,6 +1,6 @@
 //! What else in the program's code completes something: methods that are not at work now may be called at any time.
 
-use super::calls::{Method, Site};
+use super::calls::{By, Method, Site};
 use super::through::Callers;
 use super::ways::form_of;
 use super::web::{End, Way};
@@ -88,6 +88,29 @@ impl Search<'_, '_, '_> {
                 metadata.is_none_or(|m| m.reads_field(&code, |name| names.contains(name)))
             };
             sites.iter().any(is_on_field) || sites.iter().any(is_on_variable) && reads()
+        })
+    }
+
+    /// Whether a lambda of the program releases a semaphore without having entered it: a callback, a continuation. Methods
+    /// that only release are taken for the other half of those that only enter.
+    pub(super) fn is_released_by_lambda(&self, ways: &[Way]) -> bool {
+        let rt = self.analysis.rt;
+        let code = self.elsewhere.all.get_or_init(|| self.read());
+        let names = self.fields_on(ways);
+        code.methods.iter().any(|((module, rid), sites)| {
+            let of = rt.module(*module);
+            let Some(metadata) = of.metadata.as_ref() else {
+                return false;
+            };
+            let is_lambda = metadata.method(*rid).is_some_and(|m| m.name.starts_with('<'));
+            let releases = |s: &Site| {
+                By::Release.may_be_done_by(s)
+                    && match &s.call.receiver {
+                        Receiver::Field(field) => names.contains(field),
+                        _ => true,
+                    }
+            };
+            is_lambda && sites.iter().any(releases)
         })
     }
 

@@ -82,6 +82,8 @@ pub(crate) struct Found {
     pub(crate) by: Vec<Completes>,
     /// Whether others than these may do so.
     pub(crate) is_open: bool,
+    /// Of a semaphore: whether a lambda of the program releases it that has not entered it.
+    pub(crate) is_released_otherwise: bool,
     /// Whether the search ended before all was found that leads to it.
     is_cut: bool,
     /// The context or scheduler that leads to it, and the slot through which: it has been posted there.
@@ -488,6 +490,7 @@ impl Search<'_, '_, '_> {
             || ways.iter().any(acts_later)
             || !is_proved && self.is_completed_elsewhere(target, &by, ways, waiting);
         Found {
+            is_released_otherwise: target.by == By::Release && self.is_released_by_lambda(ways),
             candidates,
             by,
             is_open,

@@ -163,7 +163,9 @@ impl Reader<'_, '_, '_> {
         if let Some(found) = self.completers.of(at).filter(|_| inside.is_empty()) {
             return of_completers(found);
         }
-        let open = self.holders.may_hold_more(self.a.rt, at);
+        let found = self.completers.of(at);
+        let open = self.holders.may_hold_more(self.a.rt, at)
+            || found.is_some_and(|f| f.is_released_otherwise);
         let edge = |holder: &Holder| {
             let edge = Edge {
                 slot: holder.slot,
@@ -172,9 +174,13 @@ impl Reader<'_, '_, '_> {
             };
             (holder.who.into(), edge)
         };
+        // whoever releases it without having entered gives a place away as well
+        let is_inside = |c: &Completes| inside.iter().any(|h| h.who == c.who);
+        let others = found.into_iter().flat_map(|f| &f.by);
+        let others = others.filter(|c| !is_inside(c)).map(of_completer);
         Waits {
             needs: Needs::Any { open },
-            on: inside.iter().map(edge).collect(),
+            on: inside.iter().map(edge).chain(others).collect(),
         }
     }
 
@@ -284,20 +290,21 @@ impl Reader<'_, '_, '_> {
 
 /// Whoever completes it first ends the wait.
 fn of_completers(found: &Found) -> Waits {
-    let edge = |c: &Completes| {
-        let edge = Edge {
-            slot: c.slot,
-            how: c.how.clone().into(),
-            confidence: c.confidence,
-        };
-        (c.who.into(), edge)
-    };
     Waits {
         needs: Needs::Any {
             open: found.is_open,
         },
-        on: found.by.iter().map(edge).collect(),
+        on: found.by.iter().map(of_completer).collect(),
     }
+}
+
+fn of_completer(c: &Completes) -> (Node, Edge) {
+    let edge = Edge {
+        slot: c.slot,
+        how: c.how.clone().into(),
+        confidence: c.confidence,
+    };
+    (c.who.into(), edge)
 }
 
 pub(super) fn certain(slot: Option<Addr>, how: &'static str) -> Edge {
