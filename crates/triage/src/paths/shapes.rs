@@ -33,6 +33,8 @@ const RUNNING: i32 = -1;
 /// A method at a place in it.
 struct Site {
     name: Arc<str>,
+    /// The number of the definition of the program's method: overloads are called alike. 0 for what has none.
+    definition: u32,
     place: Option<Place>,
     owner: Owner,
     traits: Traits,
@@ -101,7 +103,9 @@ struct Known {
     numbers: FxHashMap<SiteKey, u32>,
     sites: Vec<Site>,
     shapes: FxHashMap<Box<[u32]>, Rc<Shape>>,
-    words: FxHashMap<Rc<Folded>, u32>,
+    /// By words, with the definitions behind them.
+    words: FxHashMap<(Rc<Folded>, Box<[u32]>), (Rc<Folded>, u32)>,
+    definitions: FxHashMap<(Addr, u32), u32>,
     /// The path that is looked at; kept for its memory.
     path: Vec<u32>,
 }
@@ -149,15 +153,34 @@ impl Analysis<'_, '_> {
         traits.request |= step.frame.is_none()
             && self.graph.running.contains_key(&step.node)
             && libraries::server::application_await(&name).is_some();
+        let owner = self.step_owner(step);
+        let definition = self.definition(step).filter(|_| !owner.is_framework());
+        let definition = definition.map_or(0, |of| {
+            let next = u32::try_from(known.definitions.len()).unwrap_or(u32::MAX);
+            *known.definitions.entry(of).or_insert(next.saturating_add(1))
+        });
         known.sites.push(Site {
+            definition,
             traits,
             stands_for: libraries::wait_of(&name),
-            owner: self.step_owner(step),
+            owner,
             name,
             place,
         });
         known.numbers.insert(key, number);
         number
+    }
+
+    /// The module of a method, and the row of it or of its state machine.
+    fn definition(&self, step: Step<'_>) -> Option<(Addr, u32)> {
+        if let Some(frame) = step.frame {
+            let method = frame.point.method?;
+            return Some((method.module, method.rid));
+        }
+        let machine = self.graph.machines.get(&step.node).map(|m| &m.place);
+        let running = || Some(&self.graph.running.get(&step.node)?.machine()?.place);
+        let ty = &machine.or_else(running)?.ty;
+        Some((ty.module, ty.rid))
     }
 
     fn site_key(&self, step: Step<'_>) -> SiteKey {
@@ -197,6 +220,7 @@ impl Known {
     /// `own` is how many of the sites are frames; one more is the thread that the path ends at.
     fn make(&mut self, sites: &[u32], own: usize) -> Shape {
         let mut folded: Folded = Vec::new();
+        let mut definitions: Vec<u32> = Vec::new();
         let mut traits = Traits::default();
         let mut stands_for: Vec<LeafKind> = Vec::new();
         let mut in_library = None;
@@ -209,10 +233,17 @@ impl Known {
                 continue;
             };
             match folded.last_mut() {
-                Some((name, place, repeat)) if *name == site.name && *place == site.place => {
+                Some((name, place, repeat))
+                    if *name == site.name
+                        && *place == site.place
+                        && definitions.last() == Some(&site.definition) =>
+                {
                     *repeat = repeat.saturating_add(1);
                 }
-                _ => folded.push((Arc::clone(&site.name), site.place, 1)),
+                _ => {
+                    folded.push((Arc::clone(&site.name), site.place, 1));
+                    definitions.push(site.definition);
+                }
             }
             if index >= own {
                 continue;
@@ -231,9 +262,9 @@ impl Known {
             if let Some((name, ..)) = alike.last_mut() {
                 *name = without_numbers(name).into();
             }
-            self.number(alike).1
+            self.number(alike, &definitions).1
         });
-        let (folded, number) = self.number(folded);
+        let (folded, number) = self.number(folded, &definitions);
         Shape {
             folded,
             number,
@@ -245,17 +276,13 @@ impl Known {
         }
     }
 
-    /// The number of some words.
-    fn number(&mut self, folded: Folded) -> (Rc<Folded>, u32) {
+    /// The number of some words, with the definitions behind them.
+    fn number(&mut self, folded: Folded, definitions: &[u32]) -> (Rc<Folded>, u32) {
         let next = u32::try_from(self.words.len()).unwrap_or(u32::MAX);
         let folded = Rc::new(folded);
-        match self.words.get_key_value(&folded) {
-            Some((known, number)) => (Rc::clone(known), *number),
-            None => {
-                self.words.insert(Rc::clone(&folded), next);
-                (folded, next)
-            }
-        }
+        let key = (Rc::clone(&folded), definitions.into());
+        let (known, number) = self.words.entry(key).or_insert((folded, next));
+        (Rc::clone(known), *number)
     }
 }
 
