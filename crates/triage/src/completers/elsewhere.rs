@@ -63,14 +63,12 @@ impl Search<'_, '_, '_> {
         let known: FxHashSet<Method> = places.keys().copied().collect();
         let names = self.fields_on(ways);
         let mut others = code.methods.iter().filter(|(of, sites)| {
-            let fits =
-                |s: &&Site| target.by.may_be_done_by(s) && self.is_of_class(&s.call, target);
+            let fits = |s: &&Site| target.by.may_be_done_by(s) && self.is_of_class(&s.call, target);
             match places.get(of) {
                 // another call of it must not come there past the place where these calls stand
                 Some(stands) => self.goes_round(*of, stands, sites.iter().filter(fits)),
                 None => {
-                    sites.iter().any(|s| fits(&s))
-                        && !self.callers().only_from(*of, &known, &names)
+                    sites.iter().any(|s| fits(&s)) && !self.callers().only_from(*of, &known, &names)
                 }
             }
         });
@@ -102,7 +100,9 @@ impl Search<'_, '_, '_> {
             let Some(metadata) = of.metadata.as_ref() else {
                 return false;
             };
-            let is_lambda = metadata.method(*rid).is_some_and(|m| m.name.starts_with('<'));
+            let is_lambda = metadata
+                .method(*rid)
+                .is_some_and(|m| m.name.starts_with('<'));
             let releases = |s: &Site| {
                 By::Release.may_be_done_by(s)
                     && match &s.call.receiver {

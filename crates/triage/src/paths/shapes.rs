@@ -157,7 +157,10 @@ impl Analysis<'_, '_> {
         let definition = self.definition(step).filter(|_| !owner.is_framework());
         let definition = definition.map_or(0, |of| {
             let next = u32::try_from(known.definitions.len()).unwrap_or(u32::MAX);
-            *known.definitions.entry(of).or_insert(next.saturating_add(1))
+            *known
+                .definitions
+                .entry(of)
+                .or_insert(next.saturating_add(1))
         });
         known.sites.push(Site {
             definition,
