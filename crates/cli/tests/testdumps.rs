@@ -54,9 +54,13 @@ fn dumps() -> Vec<String> {
 /// The frames of the application in a group of the report.
 fn own_frames(group: &serde_json::Value) -> Vec<String> {
     let frames = group["frames"].as_array().expect("frames");
+    let carries = |f: &serde_json::Value| {
+        let kind = f["kind"].as_str().unwrap_or_default();
+        matches!(kind, "combinator" | "continue-with")
+    };
     let own = frames
         .iter()
-        .filter(|f| f["is_framework"] != true && f["kind"] != "combinator");
+        .filter(|f| f["is_framework"] != true && !carries(f));
     own.map(|f| {
         let method = f["method"].as_str().expect("method");
         let later = if f["await_index_least"] == true {

@@ -2,6 +2,7 @@
 
 mod calls;
 mod debug_info;
+mod delegates;
 mod dynamic;
 mod entry_points;
 mod exact;

@@ -125,13 +125,8 @@ impl Analysis<'_, '_> {
 
     /// The method that a delegate calls, else the type that it was made in.
     pub(crate) fn delegate_text(&self, delegate: Addr) -> Option<String> {
-        let code = ["_methodPtrAux", "_methodPtr"]
-            .iter()
-            .filter_map(|f| self.rt.reference(delegate, f));
-        let method = code
-            .into_iter()
-            .find_map(|ip| self.rt.method_at(ip))
-            .map(|m| self.rt.method_name(&m).to_string());
+        let method = self.rt.delegate_method(delegate);
+        let method = method.map(|m| self.rt.method_name(&m).to_string());
         method.or_else(|| {
             let target = self.rt.reference(delegate, "_target")?;
             let name = self.rt.type_of(target).map(|t| self.rt.name(&t))?;

@@ -12,7 +12,8 @@ use crate::libraries::{channels, hosting};
 use crate::paths::steps_of;
 use crate::threads::{ThreadFacts, Wait};
 use crate::words::{listed, several, verb};
-use asynctriage_async_graph::{Helper, NodeId};
+use asynctriage_async_graph::{Helper, NodeId, task};
+use asynctriage_dump::Addr;
 use asynctriage_report::{
     ChainGroup, Confidence, Evidence, Finding, FindingKind, Frame, LeafKind, RootKind, Severity,
     VerdictState,
@@ -20,6 +21,12 @@ use asynctriage_report::{
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 
+/// What keeps a callback of `BeginReceive` and its like.
+const BEGUN: &str = "System.Threading.Tasks.TaskToAsyncResult+TaskAsyncResult";
+const SOCKET_CALL: &str = "System.Net.Sockets.SocketAsyncEventArgs";
+/// `SocketAsyncEventArgs._operating` of one that has not ended.
+const IN_PROGRESS: i32 = 1;
+const TASK: &str = "System.Threading.Tasks.Task";
 /// Methods above one leaf that are asked whether they come back.
 const MAX_WAITERS: usize = 1 << 10;
 
@@ -36,7 +43,8 @@ pub(super) fn find(facts: Facts<'_, '_, '_>, found: &[Finding]) -> Option<Findin
             .is_empty()
         && facts.a.graph.queues.items().next().is_none()
         && nothing_is_unread(facts)
-        && waits_for_others(facts);
+        && waits_for_others(facts)
+        && nothing_is_outstanding(facts);
     is_idle.then(|| describe(facts))
 }
 
@@ -68,6 +76,35 @@ fn waits_for_others(facts: Facts<'_, '_, '_>) -> bool {
     });
     let brings = |t: &ThreadFacts| matches!(&t.wait, Some(Wait::Object(o)) if o.brings_work);
     chains || facts.groups.idle_chains > 0 || facts.hang.threads.iter().any(brings)
+}
+
+/// Whether no call of the system has yet to call back the program, and no task has yet to run in a scheduler of its own:
+/// both wait without a chain.
+fn nothing_is_outstanding(facts: Facts<'_, '_, '_>) -> bool {
+    let (rt, graph) = (facts.a.rt, &facts.a.graph);
+    let Some(task) = graph.task else { return false };
+    let is_own = |mt: Addr| {
+        let ty = rt.ty(mt);
+        ty.is_some_and(|t| {
+            !rt.module(t.module).ships_with_dotnet || *rt.definition_name(&t) == *SOCKET_CALL
+        })
+    };
+    let types: Vec<Addr> = graph.heap.types.iter().map(|t| t.mt).collect();
+    let of = |class: &str| -> Vec<Addr> {
+        let derived = types.iter().copied().filter(|mt| rt.is_a(*mt, class));
+        derived.collect()
+    };
+    let sockets: Vec<Addr> = of(SOCKET_CALL).into_iter().filter(|mt| is_own(*mt)).collect();
+    let objects = |wanted: Vec<Addr>| graph.heap.addresses_of(rt, wanted);
+    let is_pending = |at: Addr| rt.field_i32(at, "_operating") == Some(IN_PROGRESS);
+    let calls_back = |at: Addr| {
+        let awaited = rt.reference(at, "_task");
+        let is_done = |t: Addr| task.flags(rt, t) & task::flags::COMPLETED != 0;
+        rt.reference(at, "_callback").is_some() && awaited.is_some_and(|t| !is_done(t))
+    };
+    !objects(sockets).any(is_pending)
+        && !objects(of(BEGUN)).any(calls_back)
+        && !objects(of(TASK)).any(|at| task.status(rt, at) == "WaitingToRun")
 }
 
 /// Whether nobody has left items in a channel: work that nobody does.

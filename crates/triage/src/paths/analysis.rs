@@ -11,7 +11,7 @@ use crate::process::Clock;
 use crate::process::names::{Names, combinator_text};
 use crate::process::private::{Literals, Values};
 use crate::threads::{Hang, Stacks, Threads, display_name};
-use asynctriage_async_graph::{AsyncGraph, Class, Helper, Node, NodeId, Running};
+use asynctriage_async_graph::{Combinator, AsyncGraph, Class, Helper, Node, NodeId, Running};
 use asynctriage_clr::{Roots, Runtime, Type};
 use asynctriage_dump::Addr;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -245,11 +245,34 @@ impl<'r, 'd> Analysis<'r, 'd> {
         if let Some(method) = self.operation_method(id) {
             return method;
         }
+        if let Some((_, name)) = self.continuation(id) {
+            return name;
+        }
         match self.graph.object(id).map(|n| n.class) {
             Some(Class::Combinator(c)) => combinator_text(c).into(),
             Some(Class::BlockingWait) => self.blocked_thread_name(id).into(),
             _ => "?".into(),
         }
+    }
+
+    /// Of a `ContinueWith` with a delegate of the program: its module, and what the frame is called.
+    pub(crate) fn continuation(&self, id: NodeId) -> Option<(Addr, Arc<str>)> {
+        let node = self.graph.object(id)?;
+        if node.class != Class::Combinator(Combinator::ContinueWith) {
+            return None;
+        }
+        let (rt, action) = (self.rt, self.graph.task?.action(self.rt, node.addr)?);
+        let target = || Some(rt.type_of(rt.reference(action, "_target")?)?.module);
+        let module = match rt.delegate_method(action) {
+            Some(method) => method.module,
+            None => target()?,
+        };
+        if rt.module(module).ships_with_dotnet {
+            return None;
+        }
+        let name = self.delegate_text(action)?;
+        let with = combinator_text(Combinator::ContinueWith);
+        Some((module, format!("{with} ({name})").into()))
     }
 
     fn blocked_thread_name(&self, wait: NodeId) -> String {

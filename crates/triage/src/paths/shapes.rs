@@ -23,6 +23,8 @@ enum SiteKey {
     Async(Addr, Arc<str>, Option<u32>),
     /// A combinator.
     Class(Class),
+    /// A continuation of the program's, by its name.
+    Continuation(Arc<str>),
     /// Whatever has a name of its own.
     Node(NodeId),
 }
@@ -98,13 +100,16 @@ pub(crate) struct Shape {
 #[derive(Default)]
 pub(crate) struct Shapes(RefCell<Known>);
 
+/// Some words, and their number.
+type Words = (Rc<Folded>, u32);
+
 #[derive(Default)]
 struct Known {
     numbers: FxHashMap<SiteKey, u32>,
     sites: Vec<Site>,
     shapes: FxHashMap<Box<[u32]>, Rc<Shape>>,
     /// By words, with the definitions behind them.
-    words: FxHashMap<(Rc<Folded>, Box<[u32]>), (Rc<Folded>, u32)>,
+    words: FxHashMap<(Rc<Folded>, Box<[u32]>), Words>,
     definitions: FxHashMap<(Addr, u32), u32>,
     /// The path that is looked at; kept for its memory.
     path: Vec<u32>,
@@ -196,6 +201,9 @@ impl Analysis<'_, '_> {
         let running = self.graph.running.get(&step.node);
         if let Some(machine) = running.and_then(|r| r.machine()) {
             return SiteKey::Machine(machine.place.ty.mt, RUNNING);
+        }
+        if let Some((_, name)) = self.continuation(step.node) {
+            return SiteKey::Continuation(name);
         }
         match self.graph.object(step.node).map(|n| n.class) {
             Some(class @ Class::Combinator(_)) if !self.graph.for_each.contains_key(&step.node) => {

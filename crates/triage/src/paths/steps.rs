@@ -137,7 +137,11 @@ impl Analysis<'_, '_> {
                 None => {
                     let machine = self.graph.machines.get(&step.node);
                     let closure = || Some(self.closure_type(step.node)?.module);
-                    machine.map(|m| m.place.ty.module).or_else(closure)
+                    let continuation = || Some(self.continuation(step.node)?.0);
+                    machine
+                        .map(|m| m.place.ty.module)
+                        .or_else(closure)
+                        .or_else(continuation)
                 }
             },
         };
