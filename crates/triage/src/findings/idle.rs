@@ -94,7 +94,10 @@ fn nothing_is_outstanding(facts: Facts<'_, '_, '_>) -> bool {
         let derived = types.iter().copied().filter(|mt| rt.is_a(*mt, class));
         derived.collect()
     };
-    let sockets: Vec<Addr> = of(SOCKET_CALL).into_iter().filter(|mt| is_own(*mt)).collect();
+    let sockets: Vec<Addr> = of(SOCKET_CALL)
+        .into_iter()
+        .filter(|mt| is_own(*mt))
+        .collect();
     let objects = |wanted: Vec<Addr>| graph.heap.addresses_of(rt, wanted);
     let is_pending = |at: Addr| rt.field_i32(at, "_operating") == Some(IN_PROGRESS);
     let calls_back = |at: Addr| {

@@ -11,7 +11,7 @@ use crate::process::Clock;
 use crate::process::names::{Names, combinator_text};
 use crate::process::private::{Literals, Values};
 use crate::threads::{Hang, Stacks, Threads, display_name};
-use asynctriage_async_graph::{Combinator, AsyncGraph, Class, Helper, Node, NodeId, Running};
+use asynctriage_async_graph::{AsyncGraph, Class, Combinator, Helper, Node, NodeId, Running};
 use asynctriage_clr::{Roots, Runtime, Type};
 use asynctriage_dump::Addr;
 use rustc_hash::{FxHashMap, FxHashSet};
