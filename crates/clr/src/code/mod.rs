@@ -1,5 +1,6 @@
 //! From a code address to its method: code ranges, compiled code of the JIT, ReadyToRun images, MethodDescs.
 
+mod blocking;
 mod calls;
 mod debug_info;
 mod delegates;

@@ -1,6 +1,7 @@
 //! The first lines: which dump, which runtime, and the answer in one sentence.
 
 use super::page::{Page, Span};
+use super::process::sleeps;
 use super::style::Role;
 use super::words::{bytes, count, several, verb};
 use crate::{ChainGroup, CollectionStage, Report, VerdictState};
@@ -153,6 +154,12 @@ pub fn headline(report: &Report) -> String {
             several(blocked, "thread"),
             verb(blocked, "is", "are")
         ));
+    }
+    let asleep = report.threads.iter().filter(|t| sleeps(t)).count() as u64;
+    if asleep > 0 {
+        let n = asleep;
+        let asleep = several(n, "thread");
+        parts.push(format!("{asleep} of the program {}", verb(n, "sleeps", "sleep")));
     }
     let queued = report.pool.as_ref().map_or(0, |pool| pool.queued.total());
     if queued > 0 {

@@ -4,7 +4,7 @@ use super::page::Page;
 use super::style::Role;
 use super::table::{Column, Table};
 use super::words::{count, duration, several};
-use crate::{ObjectRef, Pool, Report, Request, Thread};
+use crate::{FrameStanding, ObjectRef, Pool, Report, Request, Thread, ThreadFrame};
 use std::collections::BTreeMap;
 
 /// Who is affected: requests by route, the oldest age of each; one by one with `-v`.
@@ -98,7 +98,11 @@ fn each(requests: &[Request]) -> Vec<(String, Route)> {
 pub(super) fn threads(page: &mut Page<'_>, report: &Report) {
     let all = page.verbose();
     let worth = |t: &&Thread| {
-        all || t.waits_on.is_some() || t.chain.is_some() || t.runs.is_some() || !t.holds.is_empty()
+        all || t.waits_on.is_some()
+            || t.chain.is_some()
+            || t.runs.is_some()
+            || !t.holds.is_empty()
+            || sleeps(t)
     };
     let chosen: Vec<&Thread> = report.threads.iter().filter(worth).collect();
     let others = (report.threads.len().saturating_sub(chosen.len()) as u64)
@@ -106,12 +110,12 @@ pub(super) fn threads(page: &mut Page<'_>, report: &Report) {
     if chosen.is_empty() {
         return;
     }
-    let runs = chosen.iter().any(|t| t.runs.is_some());
+    let runs = chosen.iter().any(|t| t.runs.is_some() || sleeps(t));
     page.heading(
         "Threads",
         match (all, runs) {
             (true, _) => "",
-            (_, true) => "that are blocked, run the program or stand behind a chain",
+            (_, true) => "that are blocked, run or sleep in the program, or stand behind a chain",
             _ => "that are blocked or stand behind a chain",
         },
     );
@@ -127,6 +131,17 @@ pub(super) fn threads(page: &mut Page<'_>, report: &Report) {
         )];
         page.line("", "", &spans);
     }
+}
+
+/// Whether a thread sleeps in the program's code, or waits there for what is not known: often the loop that polls, or the
+/// one that tries again.
+pub(super) fn sleeps(thread: &Thread) -> bool {
+    let is_own = |f: &ThreadFrame| {
+        !f.native && !f.is_framework && f.standing != Some(FrameStanding::Possible)
+    };
+    thread.waits_on.is_none()
+        && matches!(thread.state.as_str(), "sleeping" | "waiting")
+        && thread.frames.iter().any(is_own)
 }
 
 pub(super) fn one_thread(page: &mut Page<'_>, thread: &Thread) {

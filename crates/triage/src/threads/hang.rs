@@ -273,6 +273,14 @@ impl Stacks<'_, '_> {
             StackMethod { frame, name, owner }
         };
         let mut frames = Vec::with_capacity(stack.frames.len());
+        let blocking = thread.in_wait().then(|| self.rt.blocking_call(&stack)).flatten();
+        frames.extend(blocking.zip(stack.frames.first()).map(|(call, caller)| {
+            method(StackFrame {
+                method: call,
+                source: FrameSource::Inlined,
+                ..*caller
+            })
+        }));
         for (index, frame) in stack.frames.iter().enumerate() {
             let inlined = self.rt.inlined(&stack, index);
             frames.extend(inlined.iter().map(|inlined| {
