@@ -159,7 +159,10 @@ pub fn headline(report: &Report) -> String {
     if asleep > 0 {
         let n = asleep;
         let asleep = several(n, "thread");
-        parts.push(format!("{asleep} of the program {}", verb(n, "sleeps", "sleep")));
+        parts.push(format!(
+            "{asleep} of the program {}",
+            verb(n, "sleeps", "sleep")
+        ));
     }
     let queued = report.pool.as_ref().map_or(0, |pool| pool.queued.total());
     if queued > 0 {

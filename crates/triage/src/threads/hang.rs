@@ -273,7 +273,10 @@ impl Stacks<'_, '_> {
             StackMethod { frame, name, owner }
         };
         let mut frames = Vec::with_capacity(stack.frames.len());
-        let blocking = thread.in_wait().then(|| self.rt.blocking_call(&stack)).flatten();
+        let blocking = thread
+            .in_wait()
+            .then(|| self.rt.blocking_call(&stack))
+            .flatten();
         frames.extend(blocking.zip(stack.frames.first()).map(|(call, caller)| {
             method(StackFrame {
                 method: call,
