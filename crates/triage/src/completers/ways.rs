@@ -12,7 +12,7 @@ use asynctriage_clr::Reference;
 use asynctriage_dump::Addr;
 use asynctriage_metadata::il::{CallSite, Form, Receiver};
 use asynctriage_metadata::names::{LocalName, hoisted_local};
-use asynctriage_report::{Address, Completer, CompleterKind, Confidence};
+use asynctriage_report::{Address, Completer, CompleterKind, Confidence, duration};
 use rustc_hash::FxHashSet;
 
 /// What sources of value tasks are completed through.
@@ -38,7 +38,7 @@ impl Search<'_, '_, '_> {
             End::Static(_) if target.by == By::Resume && !self.is_kept(way) => None,
             End::Static(field) => other(self.table(target, way, field.mt, &field.name)),
             End::Queued => other(self.queued(way)),
-            End::Timer => other(self.callback(way, CompleterKind::Timer, "a timer")),
+            End::Timer => other(self.callback(way, CompleterKind::Timer, &self.timer(way)?)),
             End::Registration => {
                 let text = "the callback of a cancellation token";
                 other(self.callback(way, CompleterKind::Registration, text))
@@ -106,10 +106,24 @@ impl Search<'_, '_, '_> {
     /// The call of a suspended method behind its await that may be one on the object.
     fn may_complete(&self, target: Target, way: &Way, step: Step<'_>) -> Option<String> {
         let method = standing::suspended(self.analysis, step)?;
+        // where the code tells the object, and it is another one of the class
+        let is_another = |site: &Site| {
+            let (a, place) = (self.analysis, site.place.as_ref());
+            let rt = a.rt;
+            let held = place.and_then(|p| {
+                let of = &method.activation;
+                of.object_at(a, p, site.from.as_ref(), &|_| true)
+            });
+            held.filter(|h| !h.is_guess && h.object != target.object)
+                .is_some_and(|h| {
+                    let class = |object| rt.type_of(object).map(|t| t.mt);
+                    class(h.object).is_some() && class(h.object) == class(target.object)
+                })
+        };
         let sites = self.calls.behind(self.analysis.rt, &method);
         let mut sites = sites.iter().filter(|s| target.by.may_be_done_by(s));
         sites
-            .find(|s| self.may_be_on(s, target, way))
+            .find(|s| self.may_be_on(s, target, way) && !is_another(s))
             .map(|s| s.call.name.clone())
     }
 
@@ -345,6 +359,21 @@ impl Search<'_, '_, '_> {
             evidence: self.evidence(way),
             ..Completer::default()
         }
+    }
+
+    /// A timer by what it calls and when; `None` for one that is not due any more.
+    fn timer(&self, way: &Way) -> Option<String> {
+        let a = self.analysis;
+        let timer = a.timer_at(way.from);
+        if timer.is_some_and(|t| t.due.is_none()) {
+            return None;
+        }
+        let callback = a.rt.reference(way.from, "_timerCallback");
+        let calls = callback.and_then(|c| a.delegate_text(c));
+        let calls = calls.map_or_else(String::new, |name| format!(" that calls {name}"));
+        let due = timer.and_then(|t| a.due_in(t)).filter(|s| *s >= 0.0);
+        let due = due.map_or_else(String::new, |s| format!(", due in {}", duration(s)));
+        Some(format!("a timer{calls}{due}"))
     }
 
     /// What the runtime calls when a time has come or a token is cancelled.

@@ -72,6 +72,18 @@ impl Ending {
         ending
     }
 
+    /// What only may hold is no fact to act on.
+    pub(super) fn hedged(self) -> Self {
+        if self.confidence > Confidence::Possible {
+            return self;
+        }
+        Self {
+            severity: self.severity.min(Severity::Warning),
+            text: format!("That each of these waits is one is not proved. If so: {}", self.text),
+            ..self
+        }
+    }
+
     fn by(limits: &[String], open: &[String], confidence: Confidence) -> Self {
         if !limits.is_empty() {
             return Self {

@@ -162,7 +162,7 @@ fn describe(facts: Facts<'_, '_, '_>, alike: Alike<'_>) -> Finding {
     let kind = crossed.kind();
     let steps = words.steps();
     let confidence = knot.edges.iter().map(|(_, _, e)| e.confidence).min();
-    let ending = Ending::of(facts, knot, confidence.unwrap_or_default());
+    let ending = Ending::of(facts, knot, confidence.unwrap_or_default()).hedged();
     let more = match steps.len().saturating_sub(MAX_STEPS) {
         0 => String::new(),
         n => format!("; and {n} more"),
