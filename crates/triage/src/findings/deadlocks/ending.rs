@@ -79,7 +79,10 @@ impl Ending {
         }
         Self {
             severity: self.severity.min(Severity::Warning),
-            text: format!("That each of these waits is one is not proved. If so: {}", self.text),
+            text: format!(
+                "That each of these waits is one is not proved. If so: {}",
+                self.text
+            ),
             ..self
         }
     }
