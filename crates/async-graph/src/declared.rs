@@ -191,9 +191,13 @@ fn wanted(rt: &Runtime<'_>, field: &Field, classes: &mut Classes) -> Wanted {
         let is_class = match token.table()? {
             Table::TypeDef => metadata.type_def(token.rid())?.flags & INTERFACE == 0,
             // whether a class of another module is one is only known of CoreLib's
-            _ => *classes
-                .entry(name.clone())
-                .or_insert_with(|| is_class_of_core(rt, &name) == Some(true)),
+            Table::TypeRef => match rt.referred_type(field.module, token.rid()) {
+                Some(found) => found.is_some_and(|place| is_core_class(rt, place)),
+                None => *classes
+                    .entry(name.clone())
+                    .or_insert_with(|| is_class_of_core(rt, &name) == Some(true)),
+            },
+            _ => false,
         };
         (is_class && name != "System.Object").then(|| Wanted::Class(name.into()))
     };
@@ -204,6 +208,13 @@ fn wanted(rt: &Runtime<'_>, field: &Field, classes: &mut Classes) -> Wanted {
         _ => None,
     };
     found.unwrap_or(Wanted::Any)
+}
+
+/// Whether a type is a class of CoreLib.
+fn is_core_class(rt: &Runtime<'_>, (module, rid): (Addr, u32)) -> bool {
+    let of = rt.module(module);
+    let ty = of.metadata.as_ref().and_then(|m| m.type_def(rid));
+    module == rt.globals.core_lib && ty.is_some_and(|t| t.flags & INTERFACE == 0)
 }
 
 /// `None` when CoreLib has no type of that name.

@@ -268,6 +268,23 @@ impl<'d> Runtime<'d> {
 
     /// What a map of a module has for a row.
     pub(crate) fn mapped(&self, map: Addr, rid: u32) -> Option<Addr> {
+        self.map_entry(map, rid)?.non_null()
+    }
+
+    /// The type that a reference of a module stands for, by its module and row: `None` where the dump does not tell,
+    /// `Some(None)` when the process has not resolved it, so that no object of it can be in a field declared with it.
+    #[must_use]
+    pub fn referred_type(&self, module: Addr, rid: u32) -> Option<Option<(Addr, u32)>> {
+        let map = module + self.offsets.module.type_ref_map?;
+        let Some(mt) = self.map_entry(map, rid)?.non_null() else {
+            return Some(None);
+        };
+        let ty = self.ty(mt)?;
+        Some(Some((ty.module, ty.rid)))
+    }
+
+    /// The same; null for a row that nothing has asked for yet.
+    fn map_entry(&self, map: Addr, rid: u32) -> Option<Addr> {
         let (m, o) = (self.memory, &self.offsets.lookup_map);
         let (mut map, mut index) = (map, u64::from(rid));
         for _ in 0..MAX_MAPS {
@@ -278,10 +295,8 @@ impl<'d> Runtime<'d> {
                 continue;
             }
             let flags = m.u64(map + o.flags)?;
-            return m
-                .ptr(m.ptr(map + o.table)?.element(index, 8))?
-                .without(flags)
-                .non_null();
+            let entry = m.ptr(m.ptr(map + o.table)?.element(index, 8))?;
+            return Some(entry.without(flags));
         }
         None
     }

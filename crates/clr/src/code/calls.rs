@@ -108,7 +108,7 @@ impl Runtime<'_> {
         let from = self.module(module);
         let (mut of, mut rid) = match class.table()? {
             Table::TypeDef => (module, class.rid()),
-            _ => self.referred_type(module, class.rid())?,
+            _ => self.referred_type(module, class.rid())??,
         };
         for _ in 0..MAX_BASES {
             let known = self.module(of);
@@ -120,18 +120,11 @@ impl Runtime<'_> {
             let base = metadata.type_def(rid)?.extends;
             (of, rid) = match base.table()? {
                 Table::TypeDef => (of, base.rid()),
-                Table::TypeRef => self.referred_type(of, base.rid())?,
+                Table::TypeRef => self.referred_type(of, base.rid())??,
                 _ => return None,
             };
         }
         None
-    }
-
-    /// The type that a reference of a module stands for, where the runtime has resolved it.
-    fn referred_type(&self, module: Addr, rid: u32) -> Option<Place> {
-        let map = module + self.offsets.module.type_ref_map?;
-        let ty = self.ty(self.mapped(map, rid)?)?;
-        Some((ty.module, ty.rid))
     }
 
     /// A method by its definition, as far as the runtime knows it: with its MethodDesc where it has made one.
