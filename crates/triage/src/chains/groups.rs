@@ -382,10 +382,10 @@ impl Analysis<'_, '_> {
             await_index: index,
             await_index_least: is_least_await(step),
             il_offset: step_offset(step).filter(|_| index.is_none()),
-            awaits: spot.awaits,
+            awaits: spot.awaits.clone(),
             line: spot.location.as_ref().map(|l| l.line),
-            file: spot.location.map(|l| l.file),
-            source_url: spot.url,
+            file: spot.location.as_ref().map(|l| l.file.clone()),
+            source_url: spot.url.clone(),
             address: object.map(|o| Address(o.0)),
             type_name: self
                 .machine_place(step.node)

@@ -9,9 +9,10 @@ use crate::holders::{Standing, standing};
 use crate::paths::Analysis;
 use crate::threads::Hang;
 use asynctriage_dump::Addr;
-use asynctriage_metadata::il::{self, Receiver};
+use asynctriage_metadata::il::{self, Place, Receiver};
 use asynctriage_report::Confidence;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// Methods of one module that are looked at.
@@ -23,6 +24,49 @@ const MAX_CALLERS: usize = 1 << 12;
 #[derive(Debug, Default)]
 pub(super) struct Through {
     by_object: FxHashMap<Addr, Vec<Proved>>,
+    /// The calls behind places of the code, by method and offset: many methods stand at each.
+    by_place: FxHashMap<(Method, u32), Rc<[Completing]>>,
+}
+
+/// A call of a method that completes what its object keeps.
+#[derive(Debug)]
+struct Completing {
+    name: String,
+    place: Place,
+    from: Option<Place>,
+}
+
+/// The calls of such methods behind the place where a method stands.
+fn completing(
+    a: &Analysis<'_, '_>,
+    calls: &Calls,
+    method: &Standing<'_>,
+) -> Option<Vec<Completing>> {
+    let (rt, module) = (a.rt, a.rt.module(method.module));
+    let metadata = module.metadata.as_ref()?;
+    let body = rt.method_body(method.module, method.rid)?;
+    let named = il::calls(&body.code).filter_map(|(at, token)| {
+        let callee = metadata.callee_definition(token)?;
+        let completes = calls.completes(rt, (method.module, callee));
+        completes.then_some((at, metadata.method(callee)?.name))
+    });
+    let named: Vec<(u32, String)> = named.collect();
+    if named.is_empty() {
+        return None;
+    }
+    let behind = method.behind(rt, &body)?;
+    let names: FxHashSet<&str> = named.iter().map(|(_, n)| n.as_str()).collect();
+    let placed = metadata.placed_calls(&body, method.form, &|n| names.contains(n));
+    let calls = named.iter().filter(|(at, _)| behind.contains(at));
+    let calls = calls.filter_map(|(at, name)| {
+        let call = placed.iter().find(|p| p.il_offset == *at)?;
+        Some(Completing {
+            name: name.clone(),
+            place: call.place.clone()?,
+            from: call.from.clone(),
+        })
+    });
+    Some(calls.collect())
 }
 
 impl Through {
@@ -33,54 +77,36 @@ impl Through {
     }
 
     fn look_at(&mut self, a: &Analysis<'_, '_>, calls: &Calls, method: &Standing<'_>) {
-        let rt = a.rt;
         let of = (method.module, method.rid);
-        let module = rt.module(method.module);
-        let Some(metadata) = module.metadata.as_ref() else {
-            return;
-        };
-        let Some(body) = rt.method_body(of.0, of.1) else {
-            return;
-        };
-        let completing: Vec<(u32, String)> = il::calls(&body.code)
-            .filter_map(|(at, token)| {
-                let callee = metadata.callee_definition(token)?;
-                let completes = calls.completes(rt, (of.0, callee));
-                completes.then_some((at, metadata.method(callee)?.name))
-            })
-            .collect();
-        if completing.is_empty() {
-            return;
-        }
-        let Some(behind) = method.behind(rt, &body) else {
-            return;
-        };
-        let names: FxHashSet<&str> = completing.iter().map(|(_, n)| n.as_str()).collect();
-        let placed = metadata.placed_calls(&body, method.form, &|n| names.contains(n));
-        for (at, name) in completing.iter().filter(|(at, _)| behind.contains(at)) {
-            let Some(call) = placed.iter().find(|p| p.il_offset == *at) else {
-                continue;
-            };
-            let Some(place) = &call.place else { continue };
-            let found = method
-                .activation
-                .object_at(a, place, call.from.as_ref(), &|_| true);
+        let key = (of, method.at);
+        let known = self.by_place.get(&key).cloned();
+        let behind = known.unwrap_or_else(|| {
+            let found: Rc<[Completing]> = completing(a, calls, method).unwrap_or_default().into();
+            self.by_place.insert(key, Rc::clone(&found));
+            found
+        });
+        for call in behind.iter() {
+            let activation = &method.activation;
+            let found = activation.object_at(a, &call.place, call.from.as_ref(), &|_| true);
             let Some(held) = found.filter(|held| !held.is_guess) else {
                 continue;
             };
             let all = self.by_object.entry(held.object).or_default();
-            if all.iter().any(|p| p.who == method.who && p.call == *name) {
+            if all
+                .iter()
+                .any(|p| p.who == method.who && p.call == call.name)
+            {
                 continue;
             }
             all.push(Proved {
                 who: method.who,
                 name: Arc::clone(&method.name),
                 method: of,
-                stands: method.stands(rt),
+                stands: method.stands(a.rt),
                 at: method.step.and_then(|s| a.step_await(s)),
                 slot: method.slot,
-                call: name.clone(),
-                variable: variable(a, of, method.form, place),
+                call: call.name.clone(),
+                variable: variable(a, of, method.form, &call.place),
                 confidence: Confidence::Likely,
             });
         }

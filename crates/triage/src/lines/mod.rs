@@ -35,6 +35,15 @@ pub(crate) struct Spot {
 /// The awaits of a method; `None` when its IL is not there.
 type Awaits = Option<Rc<[AwaitSite]>>;
 
+/// A place in a method, as it is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Asked {
+    /// Module and row of a state machine, and the number of the await.
+    Machine(Addr, u32, u32),
+    /// Module and row of a runtime-async method, the number of the await where that is known, and the IL offset.
+    Async(Addr, u32, Option<u32>, Option<u32>),
+}
+
 /// What is known of methods and modules, each looked up once.
 #[derive(Default)]
 pub(crate) struct Lines {
@@ -42,6 +51,8 @@ pub(crate) struct Lines {
     /// By module and row of the method.
     awaits: RefCell<FxHashMap<(Addr, u32), Awaits>>,
     modules: RefCell<FxHashMap<Addr, Rc<Symbols>>>,
+    /// Places that were asked for: many methods stand at each.
+    spots: RefCell<FxHashMap<Asked, Rc<Spot>>>,
     /// By module and row of a state machine: the row of its `MoveNext`.
     move_next: RefCell<FxHashMap<(Addr, u32), Option<u32>>>,
 }
@@ -65,11 +76,27 @@ impl Lines {
     }
 
     /// Where a state machine stands.
-    pub(crate) fn machine(&self, rt: &Runtime<'_>, machine: &Machine) -> Spot {
+    pub(crate) fn machine(&self, rt: &Runtime<'_>, machine: &Machine) -> Rc<Spot> {
         let (module, ty) = (machine.place.ty.module, machine.place.ty.rid);
-        let Ok(number) = u32::try_from(machine.state) else {
-            return Spot::default();
-        };
+        match u32::try_from(machine.state) {
+            Ok(number) => self.known(Asked::Machine(module, ty, number), || {
+                self.machine_at(rt, module, ty, number)
+            }),
+            Err(_) => Rc::default(),
+        }
+    }
+
+    /// Looks a place up once.
+    fn known(&self, asked: Asked, find: impl FnOnce() -> Spot) -> Rc<Spot> {
+        if let Some(known) = self.spots.borrow().get(&asked) {
+            return Rc::clone(known);
+        }
+        let spot = Rc::new(find());
+        self.spots.borrow_mut().insert(asked, Rc::clone(&spot));
+        spot
+    }
+
+    fn machine_at(&self, rt: &Runtime<'_>, module: Addr, ty: u32, number: u32) -> Spot {
         let Some(method) = self.move_next(rt, module, ty) else {
             return Spot::default();
         };
@@ -87,18 +114,31 @@ impl Lines {
     }
 
     /// Where a runtime-async method stands.
-    pub(crate) fn runtime_async(&self, rt: &Runtime<'_>, frame: &AsyncFrame) -> Spot {
+    pub(crate) fn runtime_async(&self, rt: &Runtime<'_>, frame: &AsyncFrame) -> Rc<Spot> {
         let point = &frame.point;
         let Some(method) = point.method else {
-            return Spot::default();
+            return Rc::default();
         };
         let (module, rid) = (method.module, method.rid);
-        let awaits = self.awaits(rt, module, rid, |m, code| m.runtime_async_awaits(rid, code));
         let number = frame.await_number().and_then(AwaitNumber::exact);
+        let asked = Asked::Async(module, rid, number, point.il_offset);
+        self.known(asked, || {
+            self.async_at(rt, (module, rid), number, point.il_offset)
+        })
+    }
+
+    fn async_at(
+        &self,
+        rt: &Runtime<'_>,
+        (module, rid): (Addr, u32),
+        number: Option<u32>,
+        il_offset: Option<u32>,
+    ) -> Spot {
+        let awaits = self.awaits(rt, module, rid, |m, code| m.runtime_async_awaits(rid, code));
         let site = awaits
             .as_deref()
             .and_then(|all| all.iter().find(|s| Some(s.number) == number));
-        let offset = site.map(|s| s.il_offset).or(point.il_offset);
+        let offset = site.map(|s| s.il_offset).or(il_offset);
         self.spot(&self.symbols(rt, module), rid, offset, site, false)
     }
 

@@ -8,6 +8,7 @@ use asynctriage_async_graph::{AsyncFrame, AsyncGraph, Class, Combinator, NodeId}
 use asynctriage_clr::{AwaitNumber, Gap, GapKind, NamedBy};
 use asynctriage_dump::Addr;
 use asynctriage_report::FrameKind;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// One frame of a path.
@@ -255,7 +256,7 @@ impl Analysis<'_, '_> {
     }
 
     /// Where a frame stands in the source.
-    pub(crate) fn step_spot(&self, step: Step<'_>) -> Spot {
+    pub(crate) fn step_spot(&self, step: Step<'_>) -> Rc<Spot> {
         if let Some(frame) = step.frame {
             return self.lines.runtime_async(self.rt, frame);
         }
