@@ -2,6 +2,7 @@
 
 use super::super::{Facts, fact};
 use crate::findings::locks::{lock_text, object_text};
+use crate::paths::steps_of;
 use crate::threads::{ThreadFacts, Wait};
 use crate::waitfor::{Knot, Node};
 use crate::words::listed;
@@ -35,9 +36,22 @@ impl<'a> Words<'a, '_, '_, '_> {
     fn acts(&self, node: Node) -> bool {
         match node {
             Node::Thread(_) => true,
-            Node::Async(id) => self.method(id).is_some(),
+            Node::Async(id) => {
+                self.method(id).is_some() && (self.is_own(id) || !self.has_own_methods())
+            }
             _ => false,
         }
+    }
+
+    /// Whether a method is not .NET's alone: what a program calls of .NET only stands between its methods.
+    fn is_own(&self, id: NodeId) -> bool {
+        let a = self.facts.a;
+        !steps_of(&a.graph, id).all(|step| a.is_framework_step(step))
+    }
+
+    fn has_own_methods(&self) -> bool {
+        let mut members = self.knot.members.iter();
+        members.any(|m| matches!(m, Node::Async(id) if self.is_own(*id)))
     }
 
     /// The method or methods of a task.
