@@ -8,7 +8,9 @@ mod ahead;
 mod by_code;
 mod calls;
 mod elsewhere;
+mod named;
 mod notation;
+mod targets;
 mod through;
 mod ways;
 mod web;
@@ -20,18 +22,19 @@ use crate::chains::Groups;
 use crate::facts::Awaited;
 use crate::holders::{Holders, Who};
 use crate::paths::{Analysis, steps_of};
-use crate::threads::{Hang, Wait, WaitsOn};
+use crate::threads::Hang;
 use crate::words::several;
 use ahead::Ahead;
 use asynctriage_async_graph::NodeId;
 use asynctriage_clr::{Gap, GapKind};
 use asynctriage_dump::Addr;
-use asynctriage_report::{Completer, CompleterKind, Confidence, LeafKind};
+use asynctriage_report::{Completer, CompleterKind, Confidence};
 use calls::{By, Calls};
 use elsewhere::Elsewhere;
+use named::Named;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::cmp::Reverse;
 use std::rc::Rc;
+use targets::{unsearched, waited_for};
 use through::Through;
 use web::{End, Way, Ways, Web};
 
@@ -255,77 +258,6 @@ impl Analysis<'_, '_> {
             group.leaf.completers = named.ranked();
         }
     }
-
-    /// The object that somebody has to complete for a wait to end.
-    fn target(&self, kind: LeafKind, leaf: NodeId) -> Option<Target> {
-        use LeafKind as K;
-        let object = self.graph.object(leaf)?.addr;
-        let (object, by) = match kind {
-            K::Semaphore | K::AsyncLock => (*self.graph.semaphores.get(&object)?, By::Release),
-            K::ValueTaskSource => (object, By::Result),
-            K::ChannelRead | K::ChannelWrite => {
-                let wait = self.channel_waits.get(&object)?;
-                (wait.channel, if wait.writes { By::Take } else { By::Put })
-            }
-            K::TaskCompletionSource | K::Database | K::Cache | K::MessageBroker | K::Grpc => {
-                (*self.graph.completion_sources.get(&object)?, By::Result)
-            }
-            // what is complete resumes nobody; nothing that is known does
-            K::Ready => {
-                let waiter = self.graph.waiters(leaf).next()?;
-                let is_queued = self.graph.queues.resumes.contains(&waiter);
-                let object = self.graph.object(waiter).filter(|_| !is_queued)?.addr;
-                (object, By::Resume)
-            }
-            K::Unknown if !self.graph.queues.resumes.contains(&leaf) => (object, By::Resume),
-            _ => return None,
-        };
-        Some(Target { object, by })
-    }
-
-    /// By semaphore or source: the tasks that it completes.
-    fn tasks_of(&self) -> FxHashMap<Addr, Vec<NodeId>> {
-        let graph = &self.graph;
-        let mut out: FxHashMap<Addr, Vec<NodeId>> = FxHashMap::default();
-        let channels = self.channel_waits.iter().map(|(op, w)| (op, &w.channel));
-        let all = graph.semaphores.iter().chain(&graph.completion_sources);
-        for (task, by) in all.chain(channels) {
-            if let Some(node) = graph.node(*task) {
-                out.entry(*by).or_default().push(node);
-            }
-        }
-        out
-    }
-}
-
-/// The semaphores and events that threads wait for.
-fn waited_for(hang: &Hang) -> impl Iterator<Item = Target> {
-    hang.threads.iter().filter_map(|t| {
-        let Some(Wait::Object(wait)) = &t.wait else {
-            return None;
-        };
-        let by = match wait.on {
-            WaitsOn::Semaphore => By::Release,
-            WaitsOn::Event => By::Set,
-            _ => return None,
-        };
-        Some(Target {
-            object: wait.at?,
-            by,
-        })
-    })
-}
-
-fn unsearched(targets: usize) -> Option<Gap> {
-    let more = targets.checked_sub(MAX_TARGETS).filter(|n| *n > 0)?;
-    Some(Gap {
-        kind: GapKind::CompleterLimit,
-        place: "who completes what chains wait for".into(),
-        why: format!(
-            "{targets} objects are waited for; completers were looked for of {MAX_TARGETS}, not of {more}"
-        ),
-        remedy: "of the others no completer is named although there may be one: `asynctriage show DUMP ADDRESS` shows single objects".into(),
-    })
 }
 
 fn groups_by_leaf(groups: &Groups) -> FxHashMap<NodeId, Vec<Ending>> {
@@ -341,52 +273,6 @@ fn groups_by_leaf(groups: &Groups) -> FxHashMap<NodeId, Vec<Ending>> {
         }
     }
     out
-}
-
-/// Completers of a group's chains, equal ones counted together.
-#[derive(Default)]
-struct Named {
-    by_text: FxHashMap<(CompleterKind, String), Completer>,
-    /// The threads and methods behind each of them.
-    who: FxHashMap<(CompleterKind, String), FxHashSet<Who>>,
-}
-
-impl Named {
-    fn add(&mut self, candidates: &[&Candidate], chains: u64) {
-        let mut seen = FxHashSet::default();
-        for candidate in candidates {
-            let completer = &candidate.completer;
-            let key = (completer.kind, completer.text.clone());
-            self.who
-                .entry(key.clone())
-                .or_default()
-                .extend(candidate.who);
-            // several of one method count these chains once
-            let chains = if seen.insert(key.clone()) { chains } else { 0 };
-            let known = self.by_text.entry(key).or_insert_with(|| Completer {
-                count: 0,
-                ..completer.clone()
-            });
-            known.count = known.count.saturating_add(chains);
-            known.confidence = known.confidence.max(completer.confidence);
-        }
-    }
-
-    /// The surest first, then those of most chains. What only may complete it is named where nothing surer is known.
-    fn ranked(self) -> Vec<Completer> {
-        let who = self.who;
-        let all = self.by_text.into_iter().map(|(key, completer)| Completer {
-            alike: who.get(&key).map_or(0, |all| all.len() as u64),
-            ..completer
-        });
-        let mut all: Vec<Completer> = all.collect();
-        all.sort_by(|a, b| {
-            let key = |c: &Completer| (Reverse(c.confidence), Reverse(c.count), c.kind);
-            key(a).cmp(&key(b)).then_with(|| a.text.cmp(&b.text))
-        });
-        all.truncate(MAX_NAMED);
-        all
-    }
 }
 
 impl Found {
@@ -549,42 +435,5 @@ impl Search<'_, '_, '_> {
             todo.extend(below.filter(|b| seen.insert(*b)));
         }
         None
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn chains_are_counted_once_for_completers_of_one_name() {
-        let candidate = |text: &str, confidence, thread| Candidate {
-            who: Some(Who::Thread(thread)),
-            completer: Completer {
-                kind: CompleterKind::Chain,
-                text: text.into(),
-                confidence,
-                ..Completer::default()
-            },
-        };
-        let all = [
-            candidate("Use, which is inside", Confidence::Possible, 1),
-            candidate("Use, which is inside", Confidence::Likely, 2),
-            candidate("Other", Confidence::Possible, 3),
-        ];
-        let two: Vec<&Candidate> = all.iter().collect();
-        let mut named = Named::default();
-        named.add(&two, 8);
-        named.add(&two, 2);
-        let counts: Vec<(String, u64, u64)> = named
-            .ranked()
-            .into_iter()
-            .map(|c| (c.text, c.count, c.alike))
-            .collect();
-        let expected = [
-            ("Use, which is inside".to_owned(), 10, 2),
-            ("Other".to_owned(), 10, 1),
-        ];
-        assert_eq!(counts, expected);
     }
 }

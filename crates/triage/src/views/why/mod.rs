@@ -1,6 +1,7 @@
 //! Why something waits: its wait, who would end that, what those wait for, until something that runs, another process, a
 //! time, or nothing.
 
+mod circles;
 mod ends;
 mod story;
 mod subject;
