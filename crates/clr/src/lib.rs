@@ -41,6 +41,7 @@ mod core_names;
 mod descriptor;
 mod error;
 mod exceptions;
+mod fitted;
 mod gap;
 mod generics;
 mod heap;
