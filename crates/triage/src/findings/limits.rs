@@ -169,10 +169,10 @@ fn semaphore(
         format!(" Inside {are}, by their code: {}.", listed(&inside))
     } else if let Some(by) = who_acts(facts, at) {
         format!(" Nobody is known to be inside. {by} to release it, by its code.")
-    } else if holders.is_empty() && severity == Severity::Info {
+    } else if holders.is_empty() && limit.is_none() && severity == Severity::Info {
         " No suspended method that uses it is past its wait: it may be a signal that its waiters are idle for.".to_owned()
     } else if holders.is_empty() {
-        " No suspended method that uses it is past its wait: whoever entered has ended without Release, or runs now.".to_owned()
+        " Who is inside is not known: nobody, when it began without a free place; one that has ended without Release, or runs now; or a method whose code does not tell.".to_owned()
     } else {
         format!(
             " Suspended methods that may have entered, as they use it and wait for something else: {}.",

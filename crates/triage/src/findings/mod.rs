@@ -64,6 +64,7 @@ pub(crate) fn all(facts: Facts<'_, '_, '_>) -> (Vec<Finding>, Option<Gap>) {
     let idle = idle::find(facts, &found);
     found.extend(idle);
     quieten(&mut found);
+    let mut found = merged(found);
     let unsaid = ceiling::lower(facts.a, &mut found);
     // stable: within a kind the family's own order holds
     found.sort_by_key(|f| (std::cmp::Reverse(f.severity), rank(f.kind)));
@@ -77,6 +78,36 @@ pub(crate) fn all(facts: Facts<'_, '_, '_>) -> (Vec<Finding>, Option<Gap>) {
         fact.id = format!("E{number}");
     }
     (found, unsaid)
+}
+
+/// Findings that say the same in the same words are one.
+fn merged(all: Vec<Finding>) -> Vec<Finding> {
+    let mut out: Vec<(Finding, u64)> = Vec::with_capacity(all.len());
+    for finding in all {
+        let same = out.iter_mut().find(|(known, _)| {
+            known.kind == finding.kind && known.title == finding.title && known.text == finding.text
+        });
+        match same {
+            Some((known, count)) => {
+                *count = count.saturating_add(1);
+                known.severity = known.severity.max(finding.severity);
+                known.confidence = known.confidence.min(finding.confidence);
+                let chains = finding.chains.into_iter();
+                known.chains.extend(chains);
+                known.evidence.extend(finding.evidence);
+            }
+            None => out.push((finding, 1)),
+        }
+    }
+    let told = out.into_iter().map(|(mut finding, count)| {
+        if count > 1 {
+            finding.text = format!("{} There are {count} like this.", finding.text);
+            let mut seen = FxHashSet::default();
+            finding.chains.retain(|c| seen.insert(c.clone()));
+        }
+        finding
+    });
+    told.collect()
 }
 
 /// Where the pool is starved, every worker that blocks is part of that and no warning of its own.
@@ -195,6 +226,27 @@ pub(crate) fn thread_titles<'t>(threads: impl Iterator<Item = &'t ThreadFacts>) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn findings_of_the_same_words_are_one() {
+        let finding = |title: &str, chain: &str, severity| Finding {
+            text: "It is full.".into(),
+            chains: vec![chain.into()],
+            ..Finding::new(FindingKind::SemaphoreExhausted, severity, title)
+        };
+        let found = merged(vec![
+            finding("one", "C1", Severity::Info),
+            finding("other", "C2", Severity::Info),
+            finding("one", "C3", Severity::Warning),
+        ]);
+        let [one, other] = found.as_slice() else {
+            panic!("{found:?}");
+        };
+        assert_eq!(one.text, "It is full. There are 2 like this.");
+        assert_eq!(one.chains, ["C1", "C3"]);
+        assert_eq!(one.severity, Severity::Warning);
+        assert_eq!(other.text, "It is full.");
+    }
 
     #[test]
     fn every_kind_has_a_rank_of_its_own() {
