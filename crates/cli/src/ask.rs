@@ -1,7 +1,7 @@
 //! `why`, `root`, `find` and `heap --objects`: questions about one thing.
 
 use crate::args::{FileArgs, FindArgs, HeapArgs, RootArgs, WhyArgs};
-use crate::commands::{ask_runtime, limit, print, shown};
+use crate::commands::{ask_runtime, ask_runtime_with, limit, print, shown};
 use crate::errors::CliError;
 use crate::exit::Exit;
 use crate::output::Destination;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub(crate) fn why(args: &WhyArgs) -> Result<Exit, CliError> {
     let destination = Destination::new(&args.output, &args.dump)?;
     let values = Values::shown(args.show_values);
-    let report = explained(&args.dump, (&args.files, &[]), &args.subject, values)?;
+    let report = explained(&args.dump, (&args.files, &args.symbols), &args.subject, values)?;
     print(&destination, &args.output, true, &report, report::why)?;
     Ok(Exit::Written)
 }
@@ -28,7 +28,7 @@ pub(crate) fn explained(
     values: Values,
 ) -> Result<WhyReport, CliError> {
     let subject = subject(word)?;
-    let found = ask_runtime(dump, files, |runtime| {
+    let found = ask_runtime_with(dump, files, symbols, |runtime| {
         let runtime = runtime.with_points(symbols::lists(symbols));
         let analysis = Analysis::new(&runtime)
             .with_symbols([symbols, &files.module_path].concat())

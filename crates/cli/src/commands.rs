@@ -172,8 +172,18 @@ pub(crate) fn ask_runtime<T>(
     files: &FileArgs,
     ask: impl FnOnce(Runtime<'_>) -> T,
 ) -> Result<T, CliError> {
+    ask_runtime_with(path, files, &[], ask)
+}
+
+/// The same with folders of symbols, whose modules complete the dump.
+pub(crate) fn ask_runtime_with<T>(
+    path: &Path,
+    files: &FileArgs,
+    symbols: &[PathBuf],
+    ask: impl FnOnce(Runtime<'_>) -> T,
+) -> Result<T, CliError> {
     let progress = Progress::of_dump(path);
-    let dump = open(path, files)?;
+    let dump = open_with(path, files, symbols, false)?;
     let runtime = Runtime::open(&dump).map_err(|e| no_runtime(&dump, e))?;
     let answer = ask(runtime);
     drop(progress);

@@ -309,3 +309,11 @@ fn the_names_of_chains_do_not_depend_on_what_is_listed() {
         assert_eq!(some, all[..some.len()], "{dump}");
     }
 }
+
+#[test]
+fn why_takes_folders_of_symbols() {
+    let dump = "states-10.0.15.dmp.gz";
+    let with = text(&["why", dump, "C1", "--symbols", "."]);
+    assert!(with.contains("Basic.cs:"), "{with}");
+    assert!(!text(&["why", dump, "C1"]).contains("Basic.cs:"));
+}

@@ -24,6 +24,10 @@ pub(crate) struct WhyArgs {
     /// An address, the name of a chain (C3), or thread:NUMBER
     #[arg(value_name = "ADDRESS|CHAIN|THREAD")]
     pub(crate) subject: String,
+    /// Look for symbol files (portable PDBs) in DIR, too; modules that lie there are taken as with --module-path; repeat for
+    /// more
+    #[arg(long, value_name = "DIR")]
+    pub(crate) symbols: Vec<PathBuf>,
     /// Print texts, messages of exceptions and paths of requests, which may be secrets of the process
     #[arg(long)]
     pub(crate) show_values: bool,
