@@ -15,7 +15,12 @@ use std::path::{Path, PathBuf};
 pub(crate) fn why(args: &WhyArgs) -> Result<Exit, CliError> {
     let destination = Destination::new(&args.output, &args.dump)?;
     let values = Values::shown(args.show_values);
-    let report = explained(&args.dump, (&args.files, &args.symbols), &args.subject, values)?;
+    let report = explained(
+        &args.dump,
+        (&args.files, &args.symbols),
+        &args.subject,
+        values,
+    )?;
     print(&destination, &args.output, true, &report, report::why)?;
     Ok(Exit::Written)
 }
