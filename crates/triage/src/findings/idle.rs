@@ -13,6 +13,7 @@ use crate::paths::steps_of;
 use crate::threads::{ThreadFacts, Wait};
 use crate::words::{listed, several, verb};
 use asynctriage_async_graph::{Helper, NodeId, task};
+use asynctriage_clr::Runtime;
 use asynctriage_dump::Addr;
 use asynctriage_report::{
     ChainGroup, Confidence, Evidence, Finding, FindingKind, Frame, LeafKind, RootKind, Severity,
@@ -107,7 +108,19 @@ fn nothing_is_outstanding(facts: Facts<'_, '_, '_>) -> bool {
     };
     !objects(sockets).any(is_pending)
         && !objects(of(BEGUN)).any(calls_back)
-        && !objects(of(TASK)).any(|at| task.status(rt, at) == "WaitingToRun")
+        && !objects(of(TASK)).any(|at| {
+            let is_open = task.flags(rt, at) & task::flags::COMPLETED == 0;
+            task.status(rt, at) == "WaitingToRun" || is_open && resumes_program(rt, at)
+        })
+}
+
+/// Whether a task goes on in a method of the program that was registered by hand: it stands in no chain.
+fn resumes_program(rt: &Runtime<'_>, at: Addr) -> bool {
+    let registered = rt.reference(at, "m_continuationObject");
+    // with the context in which it is to run
+    let action = registered.map(|r| rt.reference(r, "m_action").unwrap_or(r));
+    let method = action.and_then(|a| rt.delegate_method(a));
+    method.is_some_and(|m| !rt.module(m.module).ships_with_dotnet)
 }
 
 /// Whether nobody has left items in a channel: work that nobody does.
