@@ -34,6 +34,30 @@ pub(super) struct Proved {
     pub(super) confidence: Confidence,
 }
 
+impl Proved {
+    /// What a method does by a call on the object that its code takes from `place`.
+    pub(super) fn by(
+        a: &Analysis<'_, '_>,
+        method: &Standing<'_>,
+        call: &str,
+        place: &Place,
+        confidence: Confidence,
+    ) -> Self {
+        let of = (method.module, method.rid);
+        Self {
+            who: method.who,
+            name: Arc::clone(&method.name),
+            method: of,
+            stands: method.stands(a.rt),
+            at: method.step.and_then(|s| a.step_await(s)),
+            slot: method.slot,
+            call: call.to_owned(),
+            variable: variable(a, of, method.form, place),
+            confidence,
+        }
+    }
+}
+
 /// Methods that complete something, by the object.
 #[derive(Debug, Default)]
 pub(super) struct Ahead {
@@ -61,7 +85,6 @@ impl Ahead {
         targets: &FxHashMap<Addr, By>,
         method: &Standing<'_>,
     ) {
-        let of = (method.module, method.rid);
         for site in calls.behind(a.rt, method).iter() {
             let Some(place) = &site.place else { continue };
             let is_wanted = |at: Addr| {
@@ -80,21 +103,12 @@ impl Ahead {
             {
                 continue;
             }
-            all.push(Proved {
-                who: method.who,
-                name: Arc::clone(&method.name),
-                method: of,
-                stands: method.stands(a.rt),
-                at: method.step.and_then(|s| a.step_await(s)),
-                slot: method.slot,
-                call: site.call.name.clone(),
-                variable: variable(a, of, method.form, place),
-                confidence: if held.is_guess {
-                    Confidence::Likely
-                } else {
-                    Confidence::Certain
-                },
-            });
+            let confidence = if held.is_guess {
+                Confidence::Likely
+            } else {
+                Confidence::Certain
+            };
+            all.push(Proved::by(a, method, &site.call.name, place, confidence));
         }
     }
 
@@ -111,12 +125,7 @@ impl Ahead {
 }
 
 /// A variable as the source has it: `done`, `this._done`, `Program.s_done`.
-pub(super) fn variable(
-    a: &Analysis<'_, '_>,
-    (module, rid): Method,
-    form: Form,
-    place: &Place,
-) -> String {
+fn variable(a: &Analysis<'_, '_>, (module, rid): Method, form: Form, place: &Place) -> String {
     let names = place.fields.iter().filter_map(|f| notation::source_name(f));
     let known = a.rt.module(module);
     let metadata = known.metadata.as_ref();

@@ -2,7 +2,7 @@
 //! keeps.
 
 use super::Target;
-use super::ahead::{Proved, variable};
+use super::ahead::Proved;
 use super::calls::{By, Calls, Method};
 use super::web::Way;
 use crate::holders::{Standing, standing};
@@ -13,7 +13,6 @@ use asynctriage_metadata::il::{self, Place, Receiver};
 use asynctriage_report::Confidence;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::rc::Rc;
-use std::sync::Arc;
 
 /// Methods of one module that are looked at.
 const MAX_METHODS: u32 = 1 << 16;
@@ -98,17 +97,8 @@ impl Through {
             {
                 continue;
             }
-            all.push(Proved {
-                who: method.who,
-                name: Arc::clone(&method.name),
-                method: of,
-                stands: method.stands(a.rt),
-                at: method.step.and_then(|s| a.step_await(s)),
-                slot: method.slot,
-                call: call.name.clone(),
-                variable: variable(a, of, method.form, &call.place),
-                confidence: Confidence::Likely,
-            });
+            let sure = Confidence::Likely;
+            all.push(Proved::by(a, method, &call.name, &call.place, sure));
         }
     }
 
